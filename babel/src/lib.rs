@@ -1,0 +1,2 @@
+//! babel
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! esp
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! ikev2
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The viamesh daemon and its commands.
+fn main() {}

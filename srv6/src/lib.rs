@@ -1,0 +1,2 @@
+//! srv6
+#![forbid(unsafe_code)]

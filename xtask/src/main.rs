@@ -1,0 +1,2 @@
+//! The repository commands.
+fn main() {}
