@@ -1,2 +1,48 @@
-//! The repository commands.
-fn main() {}
+//! The repository's own commands: `cargo xtask setup`, `cargo xtask test` and friends.
+//! This program only dispatches: what is tested or measured lives in `interop` and `bench`.
+
+mod packages;
+mod step;
+mod suite;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Commands of the viamesh repository.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install the system packages that the tests need (apt-get, through sudo when not root).
+    Setup,
+    /// Run everything that a change must pass: format, lints, docs, unit, simulation and lab tests.
+    Test(suite::TestArguments),
+    /// Run a fuzz target of one of the cores, e.g. `cargo xtask fuzz babel/packet --seconds 600`.
+    Fuzz {
+        /// CRATE/TARGET, e.g. `esp/open`.
+        target: String,
+        /// How long to run.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Setup => packages::install(),
+        Command::Test(arguments) => suite::run(&arguments),
+        Command::Fuzz { target, seconds } => suite::fuzz(&target, seconds),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            step::narrate(&format!("xtask: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}

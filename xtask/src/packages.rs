@@ -1,0 +1,51 @@
+//! System packages that the tests drive as real peers and judges.
+
+use crate::step;
+use std::path::Path;
+use std::process::Command;
+
+/// (package, a file that proves it is there).
+const PACKAGES: &[(&str, &str)] = &[
+    ("iperf3", "/usr/bin/iperf3"),
+    ("tshark", "/usr/bin/tshark"),
+    ("nftables", "/usr/sbin/nft"),
+    ("iproute2", "/usr/sbin/ip"),
+];
+
+/// Packages that are not installed yet.
+fn missing() -> Vec<&'static str> {
+    PACKAGES.iter().filter(|(_, proof)| !Path::new(proof).exists()).map(|(name, _)| *name).collect()
+}
+
+/// Install what is missing. Prints each command, then runs it: nothing but `apt-get` is run with `sudo`.
+pub(crate) fn install() -> Result<(), String> {
+    let wanted = missing();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    apt_get(&["update", "-q"])?;
+    for package in wanted {
+        apt_get(&["install", "-y", "-q", "--no-install-recommends", package])?;
+    }
+    Ok(())
+}
+
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    let root = Path::new("/proc/self").exists() && is_root();
+    let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
+    if !root {
+        command.arg("apt-get");
+    }
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    step::run(&format!("{}apt-get {}", if root { "" } else { "sudo " }, arguments.join(" ")), &mut command)
+}
+
+/// Whether this process has root's user id (in its user namespace).
+pub(crate) fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|ids| ids.split_whitespace().nth(1))
+        .is_some_and(|effective| effective == "0")
+}

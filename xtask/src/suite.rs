@@ -1,0 +1,80 @@
+//! `cargo xtask test`: the steps of the test command, in the order that finds mistakes soonest.
+
+use crate::{packages, step};
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct TestArguments {
+    /// Run the whole matrices and repetitions instead of CI's samples.
+    #[arg(long)]
+    full: bool,
+    /// Install nothing; list what could not be run for that reason instead of failing.
+    #[arg(long)]
+    offline: bool,
+    /// How many times to run the lab suite in a row.
+    #[arg(long, default_value_t = 1)]
+    repeat_lab: u32,
+    /// Run only the lab suite (after building it).
+    #[arg(long)]
+    lab_only: bool,
+}
+
+/// Run the suite.
+pub(crate) fn run(arguments: &TestArguments) -> Result<(), String> {
+    if !arguments.offline {
+        packages::install()?;
+    }
+    if !arguments.lab_only {
+        static_checks()?;
+        step::run(
+            "unit, property and simulation tests",
+            step::cargo(&["test", "--workspace", "--all-targets", "--quiet"]).env("RUST_BACKTRACE", "1"),
+        )?;
+        step::run("documentation tests", &mut step::cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    }
+    lab(arguments)
+}
+
+fn static_checks() -> Result<(), String> {
+    step::run("format", &mut step::cargo(&["fmt", "--all", "--check"]))?;
+    step::run(
+        "lints",
+        &mut step::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+    )?;
+    step::run(
+        "documentation",
+        step::cargo(&["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// The tests with real daemons in network namespaces, one at a time.
+fn lab(arguments: &TestArguments) -> Result<(), String> {
+    if !packages::is_root() {
+        if arguments.offline {
+            step::narrate("NOT RUN: lab tests (they need root: network namespaces and TUN devices)");
+            return Ok(());
+        }
+        return Err("the lab tests need root (network namespaces and TUN devices): \
+                    run `sudo -E env PATH=$PATH cargo xtask test`"
+            .into());
+    }
+    step::run("the daemon", &mut step::cargo(&["build", "--quiet", "--bin", "viamesh"]))?;
+    for round in 1..=arguments.repeat_lab {
+        let mut command =
+            step::cargo(&["test", "--package", "interop", "--test", "lab", "--", "--test-threads=1"]);
+        command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });
+        step::run(&format!("lab, round {round} of {}", arguments.repeat_lab), &mut command)?;
+    }
+    Ok(())
+}
+
+/// Run one libFuzzer target with the nightly tool chain.
+pub(crate) fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
+    let (core, name) = target.split_once('/').ok_or("the target is CRATE/TARGET, e.g. `esp/open`")?;
+    let mut command = std::process::Command::new("cargo");
+    command
+        .current_dir(core)
+        .args(["+nightly", "fuzz", "run", name, "--", &format!("-max_total_time={seconds}")]);
+    step::run(&format!("fuzz {target}"), &mut command)
+}
