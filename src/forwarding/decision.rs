@@ -1,0 +1,164 @@
+//! The one function that chooses what becomes of a packet.
+
+use super::snapshot::{Forwarding, IfUnreachable, LinkId, Local, NextHop, PolicyState};
+use super::{DropReason, address};
+use super::steering::PolicyIndex;
+use srv6::Behaviour;
+use srv6::ip::FlowKey;
+use std::net::IpAddr;
+
+/// Where a packet entered the mesh node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Read from the TUN: an application of this host, or its LAN.
+    Tun,
+    /// Authenticated by the security association of this link.
+    Link(LinkId),
+    /// Decapsulated by this behaviour of ours, received over this link.
+    Decapsulated(LinkId, Behaviour),
+    /// Built by this node itself, for example an ICMP error or a probe towards a segment.
+    Node,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Write it to the TUN: the kernel owns the destination or knows the way.
+    Local,
+    /// Apply this SRv6 behaviour.
+    LocalSid(Behaviour),
+    /// Send it over a link, inside the path of `policy` if there is one.
+    Link {
+        /// The next-hop link.
+        link: LinkId,
+        /// The policy whose path the packet takes.
+        policy: Option<PolicyIndex>,
+    },
+    /// Hand it to the control plane.
+    Punt,
+    /// Discard it.
+    Drop(DropReason),
+}
+
+/// Chooses for one packet. The data path, `explain` and `trace` all call this.
+#[inline]
+pub fn decide(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Decision {
+    if address::is_link_local(flow.destination) || address::is_multicast(flow.destination) {
+        return decide_link_scope(flow, origin);
+    }
+    if let Err(reason) = check_source(forwarding, flow, origin) {
+        return Decision::Drop(reason);
+    }
+    if let Some(local) = forwarding.locals.lookup(flow.destination) {
+        return decide_local(forwarding, flow, origin, local);
+    }
+    if let Err(reason) = check_remote_sid(forwarding, flow, origin) {
+        return Decision::Drop(reason);
+    }
+    if let Origin::Decapsulated(_, Behaviour::Internet) = origin {
+        return Decision::Local;
+    }
+    if origin == Origin::Tun
+        && let Some(decision) = steer(forwarding, flow)
+    {
+        return decision;
+    }
+    route(forwarding, flow.destination, origin)
+}
+
+/// The way to `destination` by the routes alone. For SRv6 also the way to the next segment.
+#[inline]
+pub fn route(forwarding: &Forwarding, destination: IpAddr, origin: Origin) -> Decision {
+    match forwarding.routes.lookup(destination) {
+        Some(NextHop::Link(link)) if forwarding.is_up(*link) => Decision::Link { link: *link, policy: None },
+        Some(NextHop::Link(_)) => Decision::Drop(DropReason::LinkDown),
+        Some(NextHop::Local) if origin == Origin::Tun => Decision::Drop(DropReason::RoutingLoop),
+        Some(NextHop::Local) => Decision::Local,
+        Some(NextHop::Unreachable) => Decision::Drop(DropReason::Unreachable),
+        None => Decision::Drop(DropReason::NoRoute),
+    }
+}
+
+/// Link-local unicast and multicast: control traffic of a link, and nothing else.
+fn decide_link_scope(flow: &FlowKey, origin: Origin) -> Decision {
+    let multicast = address::is_multicast(flow.destination);
+    match origin {
+        Origin::Link(_) if !multicast || address::is_link_scope_multicast(flow.destination) => Decision::Punt,
+        Origin::Tun | Origin::Node if !multicast => Decision::Drop(DropReason::LinkLocalFromTun),
+        Origin::Decapsulated(..) if !multicast => Decision::Drop(DropReason::Martian),
+        _ => Decision::Drop(DropReason::Multicast),
+    }
+}
+
+/// Sources that no packet of this origin may have.
+#[inline]
+fn check_source(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Result<(), DropReason> {
+    if address::is_martian(flow.source) {
+        return Err(DropReason::Martian);
+    }
+    let (Origin::Link(link) | Origin::Decapsulated(link, _)) = origin else { return Ok(()) };
+    if forwarding.locals.lookup(flow.source).is_some() {
+        return Err(DropReason::OwnAddressFromOutside);
+    }
+    let accepts = forwarding.link(link).and_then(|path| path.accept.as_ref());
+    if accepts.is_some_and(|accept| accept.lookup(flow.source).is_none()) {
+        return Err(DropReason::TransitRefused);
+    }
+    Ok(())
+}
+
+#[inline]
+fn decide_local(forwarding: &Forwarding, flow: &FlowKey, origin: Origin, local: Local) -> Decision {
+    match (local, origin) {
+        (Local::Address, Origin::Tun) => Decision::Drop(DropReason::OwnDestinationFromTun),
+        (Local::Address, _) => Decision::Local,
+        (Local::Probe, Origin::Link(_) | Origin::Decapsulated(..)) => Decision::Punt,
+        (Local::Probe, Origin::Tun | Origin::Node) => Decision::Drop(DropReason::OwnDestinationFromTun),
+        (Local::Sid(_), Origin::Tun) => Decision::Drop(DropReason::SidFromTun),
+        (Local::Sid(_), Origin::Decapsulated(..)) => Decision::Drop(DropReason::NestedSid),
+        (Local::Sid(_), Origin::Link(_)) if !forwarding.sids.may_send(flow.source) => {
+            Decision::Drop(DropReason::SidSourceOutside)
+        }
+        (Local::Sid(behaviour), Origin::Link(_) | Origin::Node) => Decision::LocalSid(behaviour),
+    }
+}
+
+/// Segments of other nodes: only the mesh itself addresses them.
+//= RFC 8754 §5.1
+#[inline]
+fn check_remote_sid(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Result<(), DropReason> {
+    if !forwarding.sids.contains(flow.destination) {
+        return Ok(());
+    }
+    match origin {
+        Origin::Node => Ok(()),
+        Origin::Tun => Err(DropReason::SidFromTun),
+        Origin::Decapsulated(..) => Err(DropReason::NestedSid),
+        Origin::Link(_) if forwarding.sids.may_send(flow.source) => Ok(()),
+        Origin::Link(_) => Err(DropReason::SidSourceOutside),
+    }
+}
+
+/// The first policy that matches; `None` if there is none or it steps aside.
+#[inline]
+fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
+    let mut index = forwarding.steering.classify(flow)?;
+    loop {
+        let policy = forwarding.policies.get(index.0 as usize)?;
+        if policy.state == PolicyState::Ready {
+            let first_stop = IpAddr::V6(policy.encapsulation.as_ref()?.first_segment());
+            match route(forwarding, first_stop, Origin::Node) {
+                Decision::Link { link, .. } => return Some(Decision::Link { link, policy: Some(index) }),
+                Decision::Drop(DropReason::LinkDown) if policy.if_unreachable == IfUnreachable::Drop => {
+                    return Some(Decision::Drop(DropReason::LinkDown));
+                }
+                _ => {}
+            }
+        }
+        match policy.if_unreachable {
+            IfUnreachable::Drop => return Some(Decision::Drop(DropReason::PolicyUnreachable)),
+            IfUnreachable::AnyPath => return None,
+            IfUnreachable::Next => index = forwarding.steering.classify_after(flow, index)?,
+        }
+    }
+}

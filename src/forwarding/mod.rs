@@ -1,0 +1,25 @@
+//! The data path: pure functions over packets and one immutable [`Forwarding`] snapshot.
+//!
+//! Nothing here opens a socket, reads a clock or takes a lock that another packet could hold.
+//! `src/node` builds the snapshot, `src/runtime` moves the bytes.
+
+mod address;
+pub mod counters;
+pub mod decision;
+pub mod drop_reason;
+pub mod prefix_table;
+pub mod ring;
+pub mod snapshot;
+pub mod spi_table;
+pub mod steering;
+
+pub use counters::{LinkCounters, PolicyCounters, WorkerCounters};
+pub use decision::{Decision, Origin, decide, route};
+pub use drop_reason::DropReason;
+pub use prefix_table::PrefixTable;
+pub use ring::{Down, Punt, Rings, Stranger};
+pub use snapshot::{
+    Forwarding, IfUnreachable, LinkId, LinkPath, Local, LocalAddresses, NextHop, PolicyPath, PolicyState, SidSpace,
+    SocketIndex,
+};
+pub use spi_table::{InboundEntry, SpiTable};
