@@ -1,0 +1,2 @@
+//! Headers on the wire.
+
