@@ -1,0 +1,1 @@
+//! The command line: arguments, dispatch, and the commands that need files only.
