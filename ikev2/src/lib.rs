@@ -1,2 +1,35 @@
-//! ikev2
+//! IKEv2 as a deterministic state machine: datagrams, time and randomness go in; datagrams, events and
+//! the next deadline come out.
+//!
+//! The crate opens no socket, reads no clock, spawns nothing and stores no key at rest. It negotiates
+//! keys; it never touches an ESP packet. One [`Endpoint`] serves all sockets of a node.
+//!
+//! Supported standards: RFC 7296 (IKEv2), 7427 (digital signatures), 8420 (Ed25519), 7670 (raw public
+//! keys), 7383 (fragmentation), 6023 (childless initiation), 9242 (IKE_INTERMEDIATE), 9370 (multiple key
+//! exchanges), 5282 (AEAD for IKE), 8031 (X25519).
+//!
+//! # Driving an endpoint
+//!
+//! After every call of a `handle_…` method (or any other that takes `now`): drain [`Endpoint::poll_event`],
+//! then [`Endpoint::poll_transmit`], then arm a timer for [`Endpoint::poll_timeout`] and call
+//! [`Endpoint::handle_timeout`] when it fires. Every method that depends on time takes `now` last.
 #![forbid(unsafe_code)]
+
+mod authentication;
+mod config;
+mod endpoint;
+mod error;
+mod event;
+mod identity;
+mod secret;
+
+pub use authentication::{Ed25519Signer, Signer, SignerUnavailable, VerifyingKey};
+pub use config::{Config, ConnectionConfig, ConnectionId, Limits, Path, SpiPlacement, Timers};
+pub use endpoint::Endpoint;
+pub use error::{Malformed, Misuse, Unsupported, Violation};
+pub use event::{
+    ChildDownReason, ChildReport, ChildSa, DialFailure, EspAlgorithm, Event, IkeDownReason, IkeSaReport,
+    IkeSpis, KeyLogTable, Rejection,
+};
+pub use identity::Identity;
+pub use secret::SecretBytes;
