@@ -1,1 +1,55 @@
-//! lab
+//! Worlds of network namespaces with emulated links, and the processes in them.
+//!
+//! Needs nothing but the kernel: no `ip`, no `tc`, no `ping`. A [`World`] holds [`Host`]s, each a network namespace
+//! of its own. A [`Link`] joins two of them, a [`Segment`] any number; both are TAP devices whose frames a thread of
+//! this process moves with the delay, loss and rate of [`LinkSettings`], changeable at any time. [`Process`]es run in
+//! hosts and die with the world. [`Pinger`], [`UdpStream`], [`TcpPump`] and [`TcpEcho`] measure what gets through.
+//!
+//! Runs as root, or in a user namespace of one's own where `/dev/net/tun` allows it: [`World::probe`] tells which,
+//! and what to run when neither works.
+
+mod capability;
+mod capture;
+mod error;
+mod host;
+mod interface;
+mod link;
+mod link_model;
+mod namespace;
+mod pinger;
+mod probe_log;
+mod process;
+mod random;
+mod report;
+mod responder;
+mod roster;
+mod segment;
+mod tcp_echo;
+mod tcp_pump;
+mod udp_stream;
+mod veth;
+mod wait;
+mod world;
+
+pub use capability::{Capability, enter_user_namespace};
+pub use capture::Capture;
+pub use error::{LabError, Result};
+pub use host::Host;
+pub use interface::Interface;
+pub use link::Link;
+pub use link_model::{Deliveries, LinkModel, LinkSettings, Lost};
+pub use namespace::{Namespace, enter};
+pub use pinger::{PingReport, Pinger, RunningPinger};
+pub use probe_log::{ProbeFilter, ProbeLog, Sighting};
+pub use process::{Process, RunOutput};
+pub use random::Random;
+pub use report::{DemoReport, Step};
+pub use responder::{Responder, ask_responder};
+pub use roster::Roster;
+pub use segment::{Counters, Segment, SegmentConfig};
+pub use tcp_echo::{EchoReport, EchoServer, TcpEcho};
+pub use tcp_pump::{PumpReport, TcpPump};
+pub use udp_stream::{RunningUdpStream, UdpReport, UdpStream};
+pub use veth::Veth;
+pub use wait::{Ready, wait_until};
+pub use world::World;
