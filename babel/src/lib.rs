@@ -1,2 +1,42 @@
-//! babel
+//! The Babel routing protocol as a sans-IO state machine: a [`Router`] is fed packets and the time, and says
+//! what to send and which routes to use.
+//!
+//! It opens no socket, reads no clock and installs no route. Packets are UDP payloads: the caller wraps them in
+//! UDP (port [`PORT`]) and IPv6 (hop limit 1, from a link-local address to one or to [`MULTICAST_GROUP`]).
+//!
+//! Standards: RFC 8966 (Babel), RFC 8967 and 9467 (MAC), RFC 9079 (source-specific routes),
+//! RFC 9229 (IPv4 routes with an IPv6 next hop), RFC 9616 (round-trip time).
 #![forbid(unsafe_code)]
+
+pub mod authentication;
+mod config;
+mod error;
+mod event;
+mod import;
+mod prefix;
+mod report;
+mod router;
+mod router_id;
+mod seqno;
+
+pub use authentication::{MacAlgorithm, MacKey};
+pub use config::{Config, CostMap, Hysteresis, InterfaceConfig, InterfaceId, Limits};
+pub use error::{Malformed, Misuse, PacketError, Violation};
+pub use event::{Event, NeighbourLoss};
+pub use import::{ImportPolicy, ImportRefusal};
+pub use prefix::Prefix;
+pub use report::{NeighbourReport, RouteReport, RouteStatus};
+pub use router::{Router, Transmit};
+pub use router_id::RouterId;
+pub use seqno::Seqno;
+
+use std::net::Ipv6Addr;
+
+/// The UDP port of Babel, source and destination.
+pub const PORT: u16 = 6696;
+
+/// Where multicast packets go: ff02::1:6.
+pub const MULTICAST_GROUP: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 1, 6);
+
+/// A metric or cost that means unreachable.
+pub const INFINITY: u16 = 0xFFFF;
