@@ -1,6 +1,6 @@
 //! What can be wrong with a packet, sorted by whose fault it is, with the ICMP error that answers it.
 
-use crate::ip::icmp_error::IcmpError;
+use crate::ip::icmp_error::{IcmpError, Unreachable};
 
 /// Why a packet was not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -176,7 +176,15 @@ pub enum Unsupported {
     Option {
         /// Offset of the option type.
         pointer: u32,
+        /// Whether the option's type asks for an answer.
+        answered: bool,
     },
+    /// A traceroute probe arrived at a SID: nobody listens, which is the answer that it waits for (RFC 9259 §3.2).
+    #[error("nobody listens on the port")]
+    Port,
+    /// An envelope in fragments: SRv6 ends don't reassemble.
+    #[error("the envelope is a fragment")]
+    Fragment,
 }
 
 impl Unsupported {
@@ -185,7 +193,11 @@ impl Unsupported {
     pub const fn icmp(self) -> Option<IcmpError> {
         match self {
             Self::RoutingType { pointer } => Some(IcmpError::ParameterProblem { code: 0, pointer }),
-            Self::Option { pointer } => Some(IcmpError::ParameterProblem { code: 2, pointer }),
+            Self::Option { pointer, answered: true } => {
+                Some(IcmpError::ParameterProblem { code: 2, pointer })
+            }
+            Self::Port => Some(IcmpError::Unreachable(Unreachable::Port)),
+            Self::Option { answered: false, .. } | Self::Fragment => None,
         }
     }
 
@@ -195,6 +207,8 @@ impl Unsupported {
         match self {
             Self::RoutingType { .. } => "routing_type",
             Self::Option { .. } => "ipv6_option",
+            Self::Port => "port_unreachable",
+            Self::Fragment => "envelope_fragment",
         }
     }
 }

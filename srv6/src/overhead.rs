@@ -20,7 +20,5 @@ pub const fn of_path(stops: usize, form: Form) -> usize {
         (Form::Reduced, stops) => stops.saturating_sub(1),
         (Form::Full, stops) => stops,
     };
-    ipv6::HEADER_LEN
-        .saturating_add(SRH_FIXED_LEN)
-        .saturating_add(listed.saturating_mul(SEGMENT_LEN))
+    ipv6::HEADER_LEN.saturating_add(SRH_FIXED_LEN).saturating_add(listed.saturating_mul(SEGMENT_LEN))
 }

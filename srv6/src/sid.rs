@@ -167,10 +167,7 @@ mod tests {
 
     #[test]
     fn the_border_between_names_counts() {
-        assert_ne!(
-            Locator::derive(mesh(), "ab", "c").unwrap(),
-            Locator::derive(mesh(), "a", "bc").unwrap()
-        );
+        assert_ne!(Locator::derive(mesh(), "ab", "c").unwrap(), Locator::derive(mesh(), "a", "bc").unwrap());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use super::{icmpv4, icmpv6};
+
 use crate::error::{Malformed, Misuse};
 
 /// Room for any ICMP error that this module writes: IPv6's minimum MTU.
@@ -66,13 +68,24 @@ pub enum NotAnswered {
 
 /// Writes the ICMP error about `invoking` from `source` into `out` and returns its length.
 ///
-/// The family of `source` must be that of the packet. `out` needs at most [`MAX_LEN`] bytes.
+/// The family of `source` must be that of the packet. `invoking` may be cut short, as a packet quoted by another
+/// error is; its header must be whole. `out` needs at most [`MAX_LEN`] bytes.
 ///
 /// # Errors
 /// [`NotAnswered`] when the packet must not be answered, or the buffer is too short for header and quote.
-pub fn write(error: IcmpError, source: IpAddr, invoking: &[u8], out: &mut [u8]) -> Result<usize, NotAnswered> {
-    let _ = (error, source, invoking, out);
-    Err(NotAnswered::Misuse(Misuse::Family))
+pub fn write(
+    error: IcmpError,
+    source: IpAddr,
+    invoking: &[u8],
+    out: &mut [u8],
+) -> Result<usize, NotAnswered> {
+    match (source, invoking.first().map(|octet| octet >> 4)) {
+        (IpAddr::V4(source), Some(4)) => icmpv4::write(error, source, invoking, out),
+        (IpAddr::V6(source), Some(6)) => icmpv6::write(error, source, invoking, out),
+        (_, Some(4 | 6)) => Err(Misuse::Family.into()),
+        (_, Some(_)) => Err(Malformed::Version.into()),
+        (_, None) => Err(Malformed::Truncated.into()),
+    }
 }
 
 /// "Time exceeded in transit" about `invoking`; see [`write()`].

@@ -9,7 +9,7 @@ pub const HEADER_LEN: usize = 20;
 
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
-const OFFSET_MASK: u16 = 0x1fff;
+pub(super) const OFFSET_MASK: u16 = 0x1fff;
 
 /// A checked view of an IPv4 packet. Bytes behind its total length are not part of it.
 ///

@@ -55,16 +55,28 @@ impl<'a> Ipv6View<'a> {
     /// # Errors
     /// [`Malformed`] says which of them is wrong.
     pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
+        let view = Self::parse_cut(packet)?;
+        let payload_len = usize::from(u16::from_be_bytes([view.fixed[4], view.fixed[5]]));
+        if view.payload.len() < payload_len {
+            return Err(Malformed::Length);
+        }
+        Ok(view)
+    }
+
+    /// As [`parse`](Self::parse), for a packet of which the end may be missing: one that an ICMP error quotes.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the fixed header is not whole.
+    pub fn parse_cut(packet: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = packet.split_first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
         if fixed[0] >> 4 != 6 {
             return Err(Malformed::Version);
         }
         let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        let payload = rest.get(..payload_len).ok_or(Malformed::Length)?;
-        Ok(Self { fixed, payload })
+        Ok(Self { fixed, payload: rest.get(..payload_len).unwrap_or(rest) })
     }
 
-    /// Bytes of the whole packet as its header says.
+    /// Bytes of the whole packet as its header says, or as many of them as there are.
     #[must_use]
     pub const fn total_len(&self) -> usize {
         HEADER_LEN.saturating_add(self.payload.len())
@@ -234,8 +246,7 @@ impl<'a> ExtensionHeaders<'a> {
             // An atomic fragment is a whole datagram (RFC 6946).
             self.fragment = (fragment.offset != 0 || fragment.more).then_some(fragment);
         }
-        let header =
-            ExtensionHeader { kind: self.next, offset: self.offset, named_at: self.named_at, bytes };
+        let header = ExtensionHeader { kind: self.next, offset: self.offset, named_at: self.named_at, bytes };
         (self.next, self.named_at, self.rest) = (next, self.offset, rest);
         self.offset = self.offset.saturating_add(len);
         Some(header)

@@ -40,7 +40,8 @@ impl<'a> UdpView<'a> {
             return Err(Malformed::Truncated);
         }
         let datagram = Self::parse(upper.bytes)?;
-        let covered = upper.bytes.get(..HEADER_LEN.saturating_add(datagram.payload.len())).unwrap_or_default();
+        let covered =
+            upper.bytes.get(..HEADER_LEN.saturating_add(datagram.payload.len())).unwrap_or_default();
         let sum =
             checksum::transport(packet.source().into(), packet.destination().into(), protocol::UDP, covered);
         if datagram.checksum() == 0 || sum != 0 {
@@ -124,8 +125,7 @@ impl UdpOverIpv6 {
         [udp[2], udp[3]] = self.destination_port.to_be_bytes();
         [udp[4], udp[5]] = length.to_be_bytes();
         [udp[6], udp[7]] = [0, 0];
-        let sum =
-            checksum::transport(self.source.into(), self.destination.into(), protocol::UDP, datagram);
+        let sum = checksum::transport(self.source.into(), self.destination.into(), protocol::UDP, datagram);
         //= RFC 8200 §8.1
         // A computed zero is sent as all ones: zero would mean that there is no checksum.
         let sum = if sum == 0 { 0xffff } else { sum };
