@@ -1,0 +1,30 @@
+//! What the daemon reports: each shape once, for text, `--json`, the page and metrics.
+//!
+//! Every top-level report carries `"format": 1`; within a format fields are only added. Durations are in
+//! seconds, round trips in milliseconds, sizes in bytes. Names are as shown to people (`bravo`, or
+//! `partner/bravo` where ambiguous).
+
+mod associations;
+mod explain;
+mod neighbours;
+mod probe;
+mod registry;
+mod routes;
+mod status;
+
+pub use associations::{AssociationsReport, ChildAssociation, IkeAssociation};
+pub use explain::{Delivery, ExplainReport, FlowDescription, RuleVerdict, SizeBudget, Verdict};
+pub use neighbours::{NeighbourEntry, NeighboursReport};
+pub use probe::{PingReply, PingReport, TraceHop, TraceReport};
+pub use registry::{RegistryEndpoint, RegistryNode, RegistryOrganization, RegistryReport};
+pub use routes::{RouteEntry, RouteStanding, RoutesReport};
+pub use status::{Dialled, LinkStatus, NodeState, NodeStatus, PathStatus, PolicyState, PolicyStatus, StatusReport};
+
+/// The format number of all reports.
+pub const FORMAT: u32 = 1;
+
+/// The text form of a report, for people. The JSON form is serde's.
+pub trait Text {
+    /// Renders the whole report, with a line end after each line.
+    fn text(&self) -> String;
+}

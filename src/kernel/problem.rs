@@ -1,0 +1,150 @@
+//! What could not be done to the kernel, and what to do about it.
+
+use crate::telemetry::{Health, Severity};
+
+/// Something that the kernel or the host denies us. The daemon keeps running with the rest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Problem {
+    /// The host has IPv6 switched off.
+    #[error("this host has IPv6 switched off: mesh addresses, segments and IPv6 networks are not reachable from it")]
+    NoIpv6,
+    /// We may not change the network.
+    #[error("not permitted to change {what}")]
+    NotPermitted {
+        /// What was to be changed.
+        what: String,
+    },
+    /// The tunnel device is not there.
+    #[error("the tunnel device {name} does not exist")]
+    NoTun {
+        /// Interface name.
+        name: String,
+    },
+    /// The kernel refused one change.
+    #[error("the kernel refused {what}: {reason}")]
+    Refused {
+        /// What was to be changed.
+        what: String,
+        /// The kernel's error in words.
+        reason: String,
+    },
+    /// A kernel setting could not be written.
+    #[error("cannot set {key} to {value}: {reason}")]
+    Setting {
+        /// Name below `/proc/sys`, written with dots.
+        key: String,
+        /// The wanted value.
+        value: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The `nft` program is missing.
+    #[error("masquerading needs the program `nft`, which is not installed")]
+    NoNftables,
+    /// `nft` refused our table.
+    #[error("nft refused the masquerade table: {reason}")]
+    Nftables {
+        /// Its first line of complaint.
+        reason: String,
+    },
+    /// Another program's routes are in a table that we use.
+    #[error("routing table {table} also holds routes of another program")]
+    SharedTable {
+        /// Table number.
+        table: u32,
+    },
+    /// The rule for local addresses comes after ours.
+    #[error("the rule for local addresses has priority {priority}, behind ours at {ours}")]
+    LateLocalRule {
+        /// Priority of `lookup local`.
+        priority: u32,
+        /// Our lowest priority.
+        ours: u32,
+    },
+    /// A firewall drops what this host forwards by default.
+    #[error("the firewall's forward chain {chain} drops by default")]
+    ForwardDropped {
+        /// Table and chain.
+        chain: String,
+    },
+}
+
+impl Problem {
+    /// The health message of this problem.
+    pub fn health(&self) -> Health {
+        let (code, subject, severity, next_step) = self.describe();
+        Health {
+            code: code.to_owned(),
+            subject,
+            severity,
+            text: self.to_string(),
+            next_step,
+        }
+    }
+
+    fn describe(&self) -> (&'static str, String, Severity, String) {
+        match self {
+            Self::NoIpv6 => (
+                "kernel/no-ipv6",
+                String::new(),
+                Severity::Warning,
+                "IPv4 goes on working; for the rest enable IPv6 (ipv6.disable=0, net.ipv6.conf.all.disable_ipv6=0)"
+                    .to_owned(),
+            ),
+            Self::NotPermitted { what } => (
+                "kernel/not-permitted",
+                what.clone(),
+                Severity::Error,
+                "needs CAP_NET_ADMIN: run as root, or use the packaged viamesh.service".to_owned(),
+            ),
+            Self::NoTun { name } => (
+                "kernel/no-tun",
+                name.clone(),
+                Severity::Error,
+                "was it deleted by another program? Restart viamesh".to_owned(),
+            ),
+            Self::Refused { what, .. } => (
+                "kernel/refused",
+                what.clone(),
+                Severity::Error,
+                "`ip route`, `ip rule` and `ip address` show what is in the way".to_owned(),
+            ),
+            Self::Setting { key, value, .. } => (
+                "kernel/setting",
+                key.clone(),
+                Severity::Warning,
+                format!("set it outside: `sysctl -w {key}={value}` (in a container: on its host)"),
+            ),
+            Self::NoNftables => (
+                "kernel/no-nftables",
+                String::new(),
+                Severity::Error,
+                "install nftables (`apt-get install nftables`)".to_owned(),
+            ),
+            Self::Nftables { .. } => (
+                "kernel/nftables",
+                String::new(),
+                Severity::Error,
+                "does the kernel have nf_tables and nft_masq? `nft list ruleset` shows what is loaded".to_owned(),
+            ),
+            Self::SharedTable { table } => (
+                "kernel/shared-table",
+                table.to_string(),
+                Severity::Warning,
+                format!("see `ip route show table {table}`, or give viamesh other table numbers"),
+            ),
+            Self::LateLocalRule { .. } => (
+                "kernel/late-local-rule",
+                String::new(),
+                Severity::Warning,
+                "raise viamesh's rule priorities above it, or move the local rule back to 0".to_owned(),
+            ),
+            Self::ForwardDropped { chain } => (
+                "kernel/forward-dropped",
+                chain.clone(),
+                Severity::Warning,
+                "allow forwarding to and from the tunnel device in that chain".to_owned(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Logs, health messages and readiness.
+
+pub mod health;
+
+pub use health::{Health, HealthBook, Severity};
