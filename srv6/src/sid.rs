@@ -161,8 +161,16 @@ mod tests {
     fn derivation_is_pinned() {
         let tokyo = Locator::derive(mesh(), "example", "tokyo").unwrap();
         let osaka = Locator::derive(mesh(), "example", "osaka").unwrap();
-        assert_eq!(tokyo.to_string(), "TOKYO");
-        assert_eq!(osaka.to_string(), "OSAKA");
+        assert_eq!(tokyo.to_string(), "fd5d:ac:5c0d:1a20::/64");
+        assert_eq!(osaka.to_string(), "fd5d:ac:fb59:d403::/64");
+    }
+
+    #[test]
+    fn numbered_names_do_not_collide() {
+        let locators: std::collections::BTreeSet<_> = (0..5000)
+            .map(|number| Locator::derive(mesh(), "example", &format!("node{number}")).unwrap())
+            .collect();
+        assert_eq!(locators.len(), 5000);
     }
 
     #[test]
