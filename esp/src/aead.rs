@@ -126,7 +126,7 @@ pub trait Aead: Send + Sync {
 }
 
 impl Algorithm {
-    /// The cipher alone. SAs use [`Transform`], which adds the salt and the AAD of ESP.
+    /// The cipher alone, without the salt and the additional data of ESP; SAs build on it.
     ///
     /// # Errors
     /// [`Misuse::KeyMaterialLength`] if `key` is not [`Algorithm::key_len`] bytes long.

@@ -104,7 +104,8 @@ impl InboundSa {
         self.counters.replayed.load(Ordering::Relaxed)
     }
 
-    /// Datagrams that were older than the window.
+    /// Datagrams that were older than the window. With extended sequence numbers such a datagram usually looks
+    /// like one of the next 2^32 numbers (RFC 4303 appendix A2.2) and counts as an integrity failure.
     #[must_use]
     pub fn outside_window(&self) -> u64 {
         self.counters.outside_window.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
 //! The anti-replay window of an inbound SA (RFC 4303 §3.4.3) and the inference of the high half of an
-//! extended sequence number (RFC 4303 appendix A2).
+//! extended sequence number (RFC 4303 appendix A2.2).
 
 use crate::error::Discard;
 
@@ -45,7 +45,7 @@ impl ReplayWindow {
 
     /// The 64-bit number that a packet with these low 32 bits must have, or `None` if that would be before
     /// the first or after the last number there is.
-    //= RFC 4303 appendix A2.1
+    //= RFC 4303 appendix A2.2
     #[must_use]
     pub fn infer(&self, low: u32) -> Option<u64> {
         let [t0, t1, t2, t3, l0, l1, l2, l3] = self.top.to_be_bytes();
@@ -105,8 +105,8 @@ impl ReplayWindow {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the ring, whose length is a usize")]
     fn locate(&self, sequence: u64) -> (usize, u64) {
+        // Cutting the word number to a usize changes nothing: the mask is smaller.
         let mask = self.words.len() - 1;
         ((sequence / WORD_BITS) as usize & mask, 1 << (sequence % WORD_BITS))
     }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(format!("{window:?}"), before);
     }
 
-    /// The two cases of appendix A2.1, on both sides of the boundary.
+    /// The two cases of appendix A2.2, on both sides of the boundary.
     #[test]
     fn high_half_at_the_32_bit_boundary() {
         const BOUNDARY: u64 = 1 << 32;

@@ -59,6 +59,8 @@ fn ike(message: &[u8]) -> Encapsulated<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "a panic fails the test")]
+
     use super::*;
 
     #[test]

@@ -87,7 +87,7 @@ pub(crate) fn peek_header(datagram: &[u8]) -> Result<Header, Discard> {
 fn check_length(length: usize) -> Result<(), Discard> {
     if length < MIN_DATAGRAM_LEN {
         Err(Discard::TooShort)
-    } else if length % ALIGNMENT != 0 {
+    } else if !length.is_multiple_of(ALIGNMENT) {
         // Header and ICV are multiples of 4, so the whole datagram is one if the ciphertext is.
         Err(Discard::Misaligned)
     } else {
