@@ -10,12 +10,18 @@
 
 mod capability;
 mod capture;
+mod dial;
+mod echo_socket;
+mod emulator;
 mod error;
+mod fabric;
+mod frame;
 mod host;
 mod interface;
 mod link;
 mod link_model;
 mod namespace;
+mod netlink;
 mod pinger;
 mod probe_log;
 mod process;
@@ -24,6 +30,9 @@ mod report;
 mod responder;
 mod roster;
 mod segment;
+mod server;
+mod spawner;
+mod tap;
 mod tcp_echo;
 mod tcp_pump;
 mod udp_stream;

@@ -1,19 +1,44 @@
 //! A world: hosts, the links between them, and a folder for what they write.
 
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ipnet::{Ipv4Net, Ipv6Net};
 
 use crate::capability::Capability;
-use crate::error::Result;
+use crate::error::{LabError, Result, Trying};
 use crate::host::Host;
 use crate::link::Link;
 use crate::link_model::LinkSettings;
 use crate::probe_log::ProbeLog;
+use crate::roster::Roster;
 use crate::segment::{Segment, SegmentConfig};
+use crate::spawner::{Spawner, lock};
 use crate::veth::Veth;
+
+/// If this is set, the folder of a world stays.
+const KEEP: &str = "VIAMESH_LAB_KEEP";
+/// The networks for benchmarks (RFC 2544) and for documentation (RFC 3849): no mesh has addresses there.
+const UNDERLAY_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
+const UNDERLAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
 
 /// A world; when it is dropped, its processes end and its namespaces vanish.
 #[derive(Debug)]
 pub struct World {
+    directory: PathBuf,
+    spawner: Arc<Spawner>,
+    hosts: Mutex<Vec<Host>>,
+    /// Held here so that links live as long as the world, whoever drops the handles.
+    segments: Mutex<Vec<Segment>>,
+    /// Numbers networks; their addresses follow from it.
+    networks: AtomicU16,
+    /// Numbers segments and veth pairs; their Ethernet addresses follow from it.
+    wires: AtomicU16,
+    seed: u64,
     log: ProbeLog,
 }
 
@@ -26,7 +51,7 @@ impl World {
     /// An empty world.
     ///
     /// # Errors
-    /// [`crate::LabError::Impossible`] with advice where worlds can't be built.
+    /// [`LabError::Impossible`] with advice where worlds can't be built.
     pub fn new() -> Result<Self> {
         Self::with_seed(1)
     }
@@ -36,8 +61,28 @@ impl World {
     /// # Errors
     /// As [`World::new`].
     pub fn with_seed(seed: u64) -> Result<Self> {
-        let _ = seed;
-        Err(crate::LabError::Misuse("not built yet".into()))
+        match Capability::probe() {
+            Capability::Ready => {}
+            Capability::UserNamespace => {
+                let text = "Worlds need root, or a user namespace that this process has not entered.";
+                return Err(LabError::Impossible(text.into()));
+            }
+            Capability::Impossible { reason, advice } => {
+                return Err(LabError::Impossible(format!("{reason}\n{advice}")));
+            }
+        }
+        let directory = create_directory()?;
+        let spawner = Arc::new(Spawner::new(&directory)?);
+        Ok(Self {
+            directory,
+            spawner,
+            hosts: Mutex::default(),
+            segments: Mutex::default(),
+            networks: AtomicU16::new(0),
+            wires: AtomicU16::new(0),
+            seed,
+            log: ProbeLog::default(),
+        })
     }
 
     /// Adds a host: a network namespace with `lo` up, forwarding on, `rp_filter`, duplicate address detection and
@@ -46,14 +91,17 @@ impl World {
     /// # Errors
     /// When the kernel refuses or the name is taken.
     pub fn host(&self, name: &str) -> Result<Host> {
-        let _ = name;
-        Err(crate::LabError::Misuse("not built yet".into()))
+        if self.find(name).is_some() {
+            return Err(LabError::Misuse(format!("there is a host {name} already")));
+        }
+        let host = Host::create(name, self.spawner.clone())?;
+        lock(&self.hosts).push(host.clone());
+        Ok(host)
     }
 
     /// The host of that name, if it exists.
     pub fn find(&self, name: &str) -> Option<Host> {
-        let _ = name;
-        None
+        lock(&self.hosts).iter().find(|host| host.name() == name).cloned()
     }
 
     /// Joins two hosts by an emulated link, with an address of each family on each side
@@ -62,8 +110,8 @@ impl World {
     /// # Errors
     /// When the kernel refuses.
     pub fn link(&self, a: &Host, b: &Host, settings: LinkSettings) -> Result<Link> {
-        let _ = (a, b, settings);
-        Err(crate::LabError::Misuse("not built yet".into()))
+        let config = self.segment_config(&format!("{}-{}", a.name(), b.name()));
+        Link::join(self.segment_with(SegmentConfig { settings, ..config })?, a, b)
     }
 
     /// A segment without stations, MTU 1500, perfect until told otherwise, addresses as for [`World::link`].
@@ -71,19 +119,21 @@ impl World {
     /// # Errors
     /// When the kernel refuses.
     pub fn segment(&self, name: &str) -> Result<Segment> {
-        let _ = name;
-        Err(crate::LabError::Misuse("not built yet".into()))
+        self.segment_with(self.segment_config(name))
     }
 
-    /// The configuration that [`World::segment`] would use: to change some of it.
+    /// The configuration that [`World::segment`] would use: to change some of it. Reserves the addresses in it.
     pub fn segment_config(&self, name: &str) -> SegmentConfig {
-        let _ = name;
+        let number = self.networks.fetch_add(1, Ordering::Relaxed);
+        // 512 networks of /24 in 198.18.0.0/15: worlds are far smaller.
+        let v4 = Ipv4Addr::from_bits(UNDERLAY_V4.to_bits() + u32::from(number % 512) * 256);
+        let v6 = Ipv6Addr::from_bits(UNDERLAY_V6.to_bits() + (u128::from(number) << 80));
         SegmentConfig {
             name: name.to_owned(),
             settings: LinkSettings::PERFECT,
             mtu: 1500,
-            v4: None,
-            v6: None,
+            v4: Some(Ipv4Net::new_assert(v4, 24)),
+            v6: Some(Ipv6Net::new_assert(v6, 64)),
         }
     }
 
@@ -92,17 +142,19 @@ impl World {
     /// # Errors
     /// When the kernel refuses.
     pub fn segment_with(&self, config: SegmentConfig) -> Result<Segment> {
-        let _ = config;
-        Err(crate::LabError::Misuse("not built yet".into()))
+        let number = self.wires.fetch_add(1, Ordering::Relaxed);
+        let segment = Segment::create(config, number, self.seed ^ u64::from(number), self.log.clone())?;
+        lock(&self.segments).push(segment.clone());
+        Ok(segment)
     }
 
-    /// Joins two hosts by a veth pair: no emulation, no delay.
+    /// Joins two hosts by a veth pair: no emulation, no delay. Addresses as for [`World::link`].
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn veth(&self, a: &Host, b: &Host) -> Result<Veth> {
-        let _ = (a, b);
-        Err(crate::LabError::Misuse("not built yet".into()))
+        let number = self.wires.fetch_add(1, Ordering::Relaxed);
+        Veth::create(a, b, &self.segment_config("veth"), number)
     }
 
     /// The log of frames of all links and segments.
@@ -110,17 +162,42 @@ impl World {
         &self.log
     }
 
-    /// The folder that logs go to and that a test may use; it is removed with the world, unless a test panics.
+    /// The folder that logs go to and that a test may use; it is removed with the world, unless a test panics or
+    /// `VIAMESH_LAB_KEEP` is set.
     pub fn directory(&self) -> &Path {
-        Path::new("")
+        &self.directory
     }
 
-    /// Writes the [`crate::Roster`] of this world to a file.
+    /// Writes the [`Roster`] of this world to a file.
     ///
     /// # Errors
     /// When the file can't be written.
     pub fn publish(&self, path: &Path) -> Result<()> {
-        let _ = path;
-        Err(crate::LabError::Misuse("not built yet".into()))
+        Roster::of(lock(&self.hosts).iter()).write(path)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.spawner.shut_down();
+        if !std::thread::panicking() && std::env::var_os(KEEP).is_none() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// A folder that only this user can look into, new for each world.
+fn create_directory() -> Result<PathBuf> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("viamesh-lab-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            // Left by a process that had our number before.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).trying(|| format!("creating {}", path.display())),
+        }
     }
 }
