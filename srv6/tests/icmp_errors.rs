@@ -233,7 +233,7 @@ fn other_reports_hold_no_traveller() {
     let (packet, overhead) = envelope(&inner);
     let report = write(IcmpError::TimeExceeded, sid(3, 1), &packet).unwrap();
     assert!(quoted_traveller(&report).is_some());
-    let mut forged = report.clone();
+    let mut forged = report;
     forged[50] ^= 1;
     assert!(quoted_traveller(&forged).is_none(), "wrong checksum");
     let plain = write(IcmpError::TimeExceeded, sid(3, 1), &inner).unwrap();
