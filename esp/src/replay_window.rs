@@ -46,6 +46,7 @@ impl ReplayWindow {
     /// The 64-bit number that a packet with these low 32 bits must have, or `None` if that would be before
     /// the first or after the last number there is.
     //= RFC 4303 appendix A2.2
+    #[inline]
     #[must_use]
     pub fn infer(&self, low: u32) -> Option<u64> {
         let [t0, t1, t2, t3, l0, l1, l2, l3] = self.top.to_be_bytes();

@@ -42,6 +42,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    #[inline]
     pub(crate) fn parse(header: &[u8; HEADER_LEN]) -> Self {
         let [s0, s1, s2, s3, q0, q1, q2, q3, iv @ ..] = *header;
         Self {
@@ -77,6 +78,7 @@ impl<'a> Datagram<'a> {
 }
 
 /// The header of a datagram of a possible length.
+#[inline]
 pub(crate) fn peek_header(datagram: &[u8]) -> Result<Header, Discard> {
     check_length(datagram.len())?;
     let header = datagram.first_chunk::<HEADER_LEN>().ok_or(Discard::TooShort)?;

@@ -6,6 +6,7 @@ mod support;
 mod open_session;
 
 use esp::{Algorithm, Backend, Discard, HEADER_LEN, InboundSa, MIN_DATAGRAM_LEN};
+use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use support::{ALGORITHMS, Pair, SPI, WINDOW, receive};
@@ -70,5 +71,23 @@ fn the_fuzzers_corpus_holds() {
     assert!(inputs.len() >= 8, "the corpus is committed");
     for input in inputs {
         open_session::run(&fs::read(input).unwrap());
+    }
+}
+
+proptest! {
+    /// What the fuzzer does, without a fuzzer: random records, most of them well-formed.
+    #[test]
+    fn random_sessions_hold(
+        options: u8,
+        records in proptest::collection::vec((0u8..3, proptest::collection::vec(any::<u8>(), 0..80)), 0..12),
+        tail in proptest::collection::vec(any::<u8>(), 0..8),
+    ) {
+        let mut input = vec![options];
+        for (kind, bytes) in records {
+            input.extend([kind, u8::try_from(bytes.len()).unwrap()]);
+            input.extend(bytes);
+        }
+        input.extend(tail);
+        open_session::run(&input);
     }
 }
