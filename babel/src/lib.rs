@@ -8,16 +8,35 @@
 //! RFC 9229 (IPv4 routes with an IPv6 next hop), RFC 9616 (round-trip time).
 #![forbid(unsafe_code)]
 
+mod acquisition;
 pub mod authentication;
 mod config;
+mod decision;
 mod error;
 mod event;
+mod feasibility;
+mod hello_history;
 mod import;
+mod inspect;
+mod interface;
+mod neighbour;
+mod outbox;
 mod prefix;
+mod receive;
 mod report;
+mod request_table;
+mod requests;
+mod route_table;
 mod router;
 mod router_id;
+mod rtt;
+mod selection;
 mod seqno;
+mod source_table;
+mod timers;
+mod transmit;
+mod update_schedule;
+pub mod wire;
 
 pub use authentication::{MacAlgorithm, MacKey};
 pub use config::{Config, CostMap, Hysteresis, InterfaceConfig, InterfaceId, Limits};

@@ -1,0 +1,144 @@
+//! Which route is used for a prefix, and what a change of it sets in motion (RFC 8966 §3.6, §3.7.2, §3.8.2.1).
+
+use std::time::Instant;
+
+use crate::{
+    Event, INFINITY, Prefix, Router,
+    feasibility::is_feasible,
+    neighbour::NeighbourKey,
+    request_table::Target,
+    route_table::{Destination, Installed, Told},
+    selection::{Candidate, Choice, choose},
+};
+
+impl Router {
+    /// Judges all routes for a prefix again.
+    pub(crate) fn reselect(&mut self, prefix: Prefix, now: Instant) {
+        let Some(destination) = self.routes.get(&prefix) else { return };
+        let before = destination.installed;
+        let choice = self.choose_for(&prefix, destination, now);
+        let after = choice.selected.and_then(|key| {
+            let route = destination.routes.get(&key)?;
+            Some(Installed { key, next_hop: route.next_hop, router_id: route.router_id })
+        });
+        let told = destination.told;
+        if let Some(destination) = self.routes.get_mut(&prefix) {
+            destination.challenger = choice.challenger;
+            destination.installed = after;
+        }
+        if before != after {
+            self.count_selected(before, after, now);
+            self.report_change(prefix, before, after);
+        }
+        self.trigger_if_needed(prefix, before, after, told, now);
+        if before.is_none() && after.is_some() {
+            self.requests.stop_asking(&prefix);
+        }
+        if before.is_some() && after.is_none() {
+            self.ask_when_starved(prefix, now);
+        }
+    }
+
+    /// Judges all routes of a neighbour again: the cost of the link changed.
+    pub(crate) fn reselect_neighbour(&mut self, key: NeighbourKey, now: Instant) {
+        for prefix in self.prefixes_of(key) {
+            self.reselect(prefix, now);
+        }
+    }
+
+    fn choose_for(&self, prefix: &Prefix, destination: &Destination, now: Instant) -> Choice<NeighbourKey> {
+        if self.own.contains_key(prefix) {
+            return Choice { selected: None, challenger: None };
+        }
+        let candidates: Vec<_> = destination
+            .routes
+            .iter()
+            .map(|(key, route)| Candidate {
+                key: *key,
+                metric: route.metric(self.neighbours.get(key).map_or(INFINITY, |neighbour| neighbour.cost)),
+                feasible: is_feasible(route.distance(), self.sources.distance(prefix, route.router_id)),
+            })
+            .collect();
+        let current = destination.installed.map(|installed| installed.key);
+        choose(current, destination.challenger, &candidates, &self.config.hysteresis, now)
+    }
+
+    /// The selected neighbour and the total metric.
+    pub(crate) fn selected_metric(&self, prefix: &Prefix) -> Option<(NeighbourKey, u16)> {
+        let (key, route) = self.routes.get(prefix)?.selected()?;
+        let cost = self.neighbours.get(&key).map_or(INFINITY, |neighbour| neighbour.cost);
+        Some((key, route.metric(cost)))
+    }
+
+    fn count_selected(&mut self, before: Option<Installed>, after: Option<Installed>, now: Instant) {
+        for (installed, add) in [(before, false), (after, true)] {
+            let Some(key) = installed.map(|installed| installed.key) else { continue };
+            let Some(neighbour) = self.neighbours.get_mut(&key) else { continue };
+            neighbour.selected = if add { neighbour.selected + 1 } else { neighbour.selected.saturating_sub(1) };
+            let fast = self.interfaces.get(&key.interface).is_some_and(|i| i.config.fast_hello.is_some());
+            if fast && (neighbour.selected > 0) != neighbour.asked_fast {
+                self.hello_soon(key.interface, now);
+            }
+        }
+    }
+
+    fn report_change(&mut self, prefix: Prefix, before: Option<Installed>, after: Option<Installed>) {
+        let Some(Installed { key, next_hop, router_id }) = after else {
+            self.events.push_back(Event::RouteLost { prefix });
+            return;
+        };
+        let seqno = self.routes.get(&prefix).and_then(|d| d.routes.get(&key)).map(|route| route.seqno);
+        self.events.push_back(Event::RouteSelected {
+            prefix,
+            interface: key.interface,
+            neighbour: key.address,
+            next_hop,
+            metric: self.selected_metric(&prefix).map_or(INFINITY, |(_, metric)| metric),
+            router_id,
+            seqno: seqno.unwrap_or_default(),
+            rtt: self.neighbours.get(&key).and_then(|neighbour| neighbour.rtt.rtt()),
+            replaces: before.is_some(),
+        });
+    }
+
+    //= RFC 8966 §3.7.2
+    fn trigger_if_needed(
+        &mut self,
+        prefix: Prefix,
+        before: Option<Installed>,
+        after: Option<Installed>,
+        told: Option<Told>,
+        now: Instant,
+    ) {
+        let Some(after) = after else {
+            if before.is_some() && !self.own.contains_key(&prefix) {
+                self.trigger(prefix, true, now);
+            }
+            return;
+        };
+        let metric = self.selected_metric(&prefix).map_or(INFINITY, |(_, metric)| metric);
+        let Some(told) = told else {
+            return self.trigger(prefix, false, now);
+        };
+        if told.router_id != after.router_id {
+            self.trigger(prefix, true, now);
+        } else if told.metric.abs_diff(metric) >= (told.metric / 8).max(32) || before.is_none() {
+            self.trigger(prefix, false, now);
+        }
+    }
+
+    //= RFC 8966 §3.8.2.1
+    /// No feasible route is left. If there are unfeasible ones, a newer sequence number makes them usable.
+    fn ask_when_starved(&mut self, prefix: Prefix, now: Instant) {
+        if self.own.contains_key(&prefix) {
+            return;
+        }
+        let Some(destination) = self.routes.get(&prefix) else { return };
+        let cost = |key| self.neighbours.get(key).map_or(INFINITY, |neighbour| neighbour.cost);
+        let metrics = destination.routes.iter().map(|(key, route)| (route.metric(cost(key)), route.router_id));
+        let best = metrics.filter(|(metric, _)| *metric < INFINITY).min();
+        let Some((_, router_id)) = best else { return };
+        let Some(distance) = self.sources.distance(&prefix, router_id) else { return };
+        self.ask_for_seqno((prefix, router_id), distance.seqno.plus(1), Target::Everyone, now);
+    }
+}

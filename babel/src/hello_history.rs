@@ -1,0 +1,178 @@
+//! The record of one stream of Hellos (RFC 8966 §3.4.1 and appendix A.1).
+
+use std::time::{Duration, Instant};
+
+use crate::Seqno;
+
+/// How far a sequence number may jump before the sender is taken to have restarted.
+const RESTART_DISTANCE: i16 = 32;
+/// After so many misses in a row the stream is over: nothing more is counted.
+const GIVE_UP: u32 = 16;
+
+/// Which Hellos of a stream arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HelloHistory {
+    /// Newest in bit 0; 1 is received.
+    bits: u64,
+    /// How many of the bits mean something.
+    length: u32,
+    expected: Option<Seqno>,
+    interval: Duration,
+    last: Option<Instant>,
+    miss_at: Option<Instant>,
+}
+
+impl HelloHistory {
+    /// Records a Hello. An `interval` of zero is unscheduled: it proves that the Hello arrived, and no more.
+    /// Returns whether the sender has restarted.
+    pub(crate) fn receive(&mut self, seqno: Seqno, interval: Duration, received: Instant) -> bool {
+        let distance = self.expected.map_or(0, |expected| seqno.since(expected));
+        let restarted = !(-RESTART_DISTANCE..=RESTART_DISTANCE).contains(&distance);
+        if restarted {
+            self.clear();
+        } else if distance < 0 {
+            // The sender's interval grew, or the packet was late: take misses back.
+            let back = u32::from(distance.unsigned_abs());
+            self.bits = self.bits.checked_shr(back).unwrap_or(0);
+            self.length = self.length.saturating_sub(back);
+        } else {
+            (0..distance).for_each(|_| self.shift(false));
+        }
+        self.shift(true);
+        self.expected = Some(seqno.plus(1));
+        //= RFC 8966 §3.4.1
+        if !interval.is_zero() {
+            self.interval = interval;
+            self.last = self.last.max(Some(received));
+            self.miss_at = Some(received + interval * 3 / 2);
+        }
+        restarted
+    }
+
+    /// Counts what should have arrived by now. Returns whether the history changed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        while let Some(miss_at) = self.miss_at.filter(|at| *at <= now) {
+            self.shift(false);
+            self.expected = self.expected.map(|seqno| seqno.plus(1));
+            let over = self.bits.trailing_zeros() >= GIVE_UP;
+            self.miss_at = (!over).then(|| miss_at + self.interval);
+            changed = true;
+        }
+        changed
+    }
+
+    /// When the next Hello counts as missed.
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        self.miss_at
+    }
+
+    /// When the stream is dead if nothing more comes and `missing` Hellos may be lost.
+    pub(crate) fn dead_at(&self, missing: u32) -> Option<Instant> {
+        self.last.map(|last| last + self.interval * missing + self.interval / 2)
+    }
+
+    /// The announced interval, if Hellos are scheduled.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        self.last.map(|_| self.interval)
+    }
+
+    /// Percent lost among the last `window` Hellos; `None` while fewer than eight are known.
+    pub(crate) fn loss_percent(&self, window: u32) -> Option<u8> {
+        let window = window.min(self.length);
+        if window < 8 {
+            return None;
+        }
+        let mask = u64::MAX.checked_shr(64 - window).unwrap_or(u64::MAX);
+        let lost = window - (self.bits & mask).count_ones();
+        u8::try_from(lost * 100 / window).ok()
+    }
+
+    /// The last 16, newest in bit 0.
+    pub(crate) const fn last_sixteen(&self) -> u16 {
+        (self.bits & 0xFFFF) as u16
+    }
+
+    /// Moves all deadlines by the time that our own control loop overslept.
+    pub(crate) fn postpone(&mut self, lateness: Duration) {
+        self.last = self.last.map(|last| last + lateness);
+        self.miss_at = self.miss_at.map(|at| at + lateness);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn shift(&mut self, received: bool) {
+        self.bits = self.bits << 1 | u64::from(received);
+        self.length = (self.length + 1).min(64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn start() -> Instant {
+        #[expect(clippy::disallowed_methods, reason = "tests need some instant to count from")]
+        Instant::now()
+    }
+
+    #[test]
+    fn misses_and_gaps_are_counted_once() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        history.receive(Seqno(0xFFFE), SECOND, t0);
+        history.receive(Seqno(0xFFFF), SECOND, t0 + SECOND);
+        assert!(!history.handle_timeout(t0 + SECOND * 2));
+        assert!(history.handle_timeout(t0 + SECOND * 5 / 2));
+        assert_eq!(history.last_sixteen(), 0b110);
+        // Number 0 was missed and counted; 1 arrives.
+        history.receive(Seqno(1), SECOND, t0 + SECOND * 3);
+        assert_eq!(history.last_sixteen(), 0b1101);
+        // The late number 0 takes nothing away but the order.
+        history.receive(Seqno(4), SECOND, t0 + SECOND * 6);
+        assert_eq!(history.last_sixteen(), 0b110_1001);
+    }
+
+    #[test]
+    fn late_packet_undoes_a_miss() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        history.receive(Seqno(7), SECOND, t0);
+        history.handle_timeout(t0 + SECOND * 2);
+        history.receive(Seqno(8), SECOND, t0 + SECOND * 2);
+        assert_eq!(history.last_sixteen(), 0b11);
+    }
+
+    #[test]
+    fn restart_forgets_and_unscheduled_promises_nothing() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        history.receive(Seqno(7), Duration::ZERO, t0);
+        assert_eq!(history.deadline(), None);
+        assert_eq!(history.dead_at(3), None);
+        history.receive(Seqno(9000), SECOND, t0);
+        assert_eq!(history.last_sixteen(), 1);
+        assert_eq!(history.dead_at(3), Some(t0 + SECOND * 7 / 2));
+        // Interval 0 neither extends nor clears.
+        history.receive(Seqno(9001), Duration::ZERO, t0 + SECOND * 3);
+        assert_eq!(history.dead_at(3), Some(t0 + SECOND * 7 / 2));
+    }
+
+    #[test]
+    fn loss_is_in_percent_of_what_is_known() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        for number in 0..4 {
+            history.receive(Seqno(number * 2), SECOND, t0);
+        }
+        assert_eq!(history.loss_percent(16), None);
+        history.receive(Seqno(8), SECOND, t0);
+        assert_eq!(history.loss_percent(16), Some(44));
+        assert_eq!(history.loss_percent(8), Some(50));
+    }
+}

@@ -1,0 +1,195 @@
+//! A neighbour (RFC 8966 §3.2.4, §3.4): is it there, and what does the link to it cost?
+
+use std::{
+    net::Ipv6Addr,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    CostMap, INFINITY, InterfaceId, Seqno, hello_history::HelloHistory, outbox::Outbox, rtt::RttEstimator,
+};
+
+/// An IHU is valid for so many of its intervals, times two (RFC 8966 appendix B).
+const IHU_HOLD_HALVES: u32 = 7;
+/// Streams with an interval below this tell of failures faster than the multicast Hellos do.
+const FAST: Duration = Duration::from_secs(1);
+/// Multicast Hellos over which loss is counted.
+const LOSS_WINDOW: u32 = 16;
+/// Fast unicast Hellos over which loss is counted.
+const FAST_LOSS_WINDOW: u32 = 64;
+/// Changes of the cost due to round-trip time below this are not followed.
+const LEAST_RTT_CHANGE: u16 = 4;
+
+/// Interface and link-local address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NeighbourKey {
+    pub(crate) interface: InterfaceId,
+    pub(crate) address: Ipv6Addr,
+}
+
+/// The last Hello with a timestamp, to be echoed in IHUs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Echo {
+    pub(crate) origin: u32,
+    pub(crate) receive: u32,
+    pub(crate) received: Instant,
+}
+
+/// The state of one neighbour.
+#[derive(Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) multicast: HelloHistory,
+    pub(crate) unicast: HelloHistory,
+    /// Its Hellos arrive.
+    pub(crate) heard: bool,
+    /// What it advertises to us, and until when.
+    pub(crate) txcost: u16,
+    pub(crate) ihu_expires: Option<Instant>,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) echo: Option<Echo>,
+    /// When authenticated traffic of any kind last arrived.
+    pub(crate) last_traffic: Instant,
+    /// The unicast Hello interval that it asks for.
+    pub(crate) asks_fast: Option<Duration>,
+    /// Whether we ask for fast unicast Hellos, as said in the last IHU.
+    pub(crate) asked_fast: bool,
+    pub(crate) next_fast_hello: Option<Instant>,
+    pub(crate) unicast_seqno: Seqno,
+    pub(crate) outbox: Outbox,
+    /// What its routes cost in addition, and the part of it due to round-trip time.
+    pub(crate) cost: u16,
+    pub(crate) rtt_cost: u16,
+    /// Routes learned from it, selected or not.
+    pub(crate) routes: usize,
+    pub(crate) selected: usize,
+    /// Wildcard requests still to be sent as long as it announced nothing.
+    pub(crate) requests_left: u8,
+    pub(crate) next_request: Option<Instant>,
+    /// When its last wildcard request was answered.
+    pub(crate) last_dump: Option<Instant>,
+}
+
+impl Neighbour {
+    pub(crate) fn new(unicast_seqno: Seqno, now: Instant) -> Self {
+        Self {
+            multicast: HelloHistory::default(),
+            unicast: HelloHistory::default(),
+            heard: false,
+            txcost: INFINITY,
+            ihu_expires: None,
+            rtt: RttEstimator::default(),
+            echo: None,
+            last_traffic: now,
+            asks_fast: None,
+            asked_fast: false,
+            next_fast_hello: None,
+            unicast_seqno,
+            outbox: Outbox::default(),
+            cost: INFINITY,
+            rtt_cost: 0,
+            routes: 0,
+            selected: 0,
+            requests_left: 0,
+            next_request: None,
+            last_dump: None,
+        }
+    }
+
+    /// Reachable both ways.
+    pub(crate) const fn is_up(&self) -> bool {
+        self.cost < INFINITY
+    }
+
+    /// Percent of its Hellos that do not arrive.
+    pub(crate) fn loss_percent(&self) -> u8 {
+        let multicast = self.multicast.loss_percent(LOSS_WINDOW);
+        let unicast = self.unicast.loss_percent(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos());
+        unicast.or(multicast).unwrap_or(0)
+    }
+
+    //= RFC 8966 §3.4.3
+    /// The cost of receiving from it, to be advertised.
+    pub(crate) fn rxcost(&self, map: &CostMap) -> u16 {
+        if !self.heard {
+            return INFINITY;
+        }
+        let loss = map.loss_cost_per_percent.saturating_mul(u16::from(self.loss_percent()));
+        map.rxcost.saturating_add(loss).min(INFINITY - 1)
+    }
+
+    /// Computes the cost of its routes anew. Returns whether it changed.
+    pub(crate) fn update_cost(&mut self, map: &CostMap) -> bool {
+        let rtt_cost = self.rtt.rtt().map_or(0, |rtt| map.rtt_cost(rtt));
+        // Noise below a millisecond moves nothing.
+        if rtt_cost.abs_diff(self.rtt_cost) >= LEAST_RTT_CHANGE || !self.is_up() {
+            self.rtt_cost = rtt_cost;
+        }
+        let cost = if self.heard && self.txcost < INFINITY {
+            // Zero would let a route come back from where it was announced to.
+            self.txcost.saturating_add(self.rtt_cost).clamp(1, INFINITY - 1)
+        } else {
+            INFINITY
+        };
+        std::mem::replace(&mut self.cost, cost) != cost
+    }
+
+    /// Takes an IHU.
+    pub(crate) fn hear_ihu(&mut self, rxcost: u16, interval: Duration, received: Instant) {
+        self.txcost = rxcost;
+        self.ihu_expires = Some(received + interval * IHU_HOLD_HALVES / 2);
+    }
+
+    /// When it is dead if nothing more arrives.
+    ///
+    /// Any stream of scheduled Hellos keeps it alive. If we asked for fast unicast Hellos and they came, it is
+    /// also dead when they and all other traffic are missing.
+    pub(crate) fn dead_at(&self) -> Option<Instant> {
+        if !self.heard {
+            return None;
+        }
+        let missing = tolerated_misses(self.loss_percent());
+        let slow = self.multicast.dead_at(missing).max(self.unicast.dead_at(missing));
+        if !self.asked_fast || !self.has_fast_hellos() {
+            return slow;
+        }
+        let silence = self.unicast.interval().unwrap_or_default() * (2 * missing + 1) / 2;
+        let fast = self.unicast.dead_at(missing).max(Some(self.last_traffic + silence));
+        [slow, fast].into_iter().flatten().min()
+    }
+
+    fn has_fast_hellos(&self) -> bool {
+        self.unicast.interval().is_some_and(|interval| interval < FAST)
+    }
+
+    /// Its Hellos stopped: whatever we knew about the link is old.
+    pub(crate) fn lose(&mut self) {
+        self.heard = false;
+        self.multicast.clear();
+        self.unicast.clear();
+        self.rtt.clear();
+        self.echo = None;
+        self.requests_left = 0;
+        self.next_request = None;
+    }
+
+    /// Moves all liveness deadlines by the time that our own control loop overslept.
+    pub(crate) fn postpone(&mut self, lateness: Duration) {
+        self.multicast.postpone(lateness);
+        self.unicast.postpone(lateness);
+        self.ihu_expires = self.ihu_expires.map(|at| at + lateness);
+        self.last_traffic += lateness;
+    }
+}
+
+/// How many Hellos in a row may be missing at a loss rate, so that chance alone does not kill a neighbour more
+/// than once in some hundred thousand Hellos.
+const fn tolerated_misses(loss_percent: u8) -> u32 {
+    match loss_percent {
+        0..=2 => 3,
+        3..=6 => 4,
+        7..=10 => 5,
+        11..=20 => 8,
+        21..=30 => 10,
+        _ => 12,
+    }
+}
