@@ -152,7 +152,7 @@ impl InboundSa {
             self.counters.integrity_failures.fetch_add(1, Ordering::Relaxed);
             return Err(Discard::IntegrityFailure);
         }
-        Ok(Opened { sequence: pending.sequence, content: trailer::read(ciphertext) })
+        Ok(Opened { spi: self.spi(), sequence: pending.sequence, content: trailer::read(ciphertext) })
     }
 
     /// [`InboundBatch::commit`] for a single packet.
@@ -214,11 +214,15 @@ impl InboundBatch<'_> {
     ///
     /// # Errors
     /// [`Discard::Replayed`] or [`Discard::OutsideWindow`] if the packet lost that race;
-    /// [`Discard::BadPadding`] or [`Discard::Dummy`] if it is authentic and holds nothing to deliver.
+    /// [`Discard::BadPadding`] or [`Discard::Dummy`] if it is authentic and holds nothing to deliver;
+    /// [`Discard::WrongSpi`] if another SA opened it.
     //= RFC 4303 §3.4.3
     #[inline]
     pub fn commit(&mut self, opened: Opened, arrival_millis: u64) -> Result<Accepted, Discard> {
-        let Opened { sequence, content } = opened;
+        let Opened { spi, sequence, content } = opened;
+        if spi != self.sa.spi() {
+            return Err(Discard::WrongSpi);
+        }
         let place = match self.window.set(sequence) {
             Ok(place) => place,
             Err(discard) => return Err(self.count(discard)),
@@ -280,6 +284,7 @@ impl PendingOpen {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the replay window does not know of the packet before it is committed"]
 pub struct Opened {
+    spi: u32,
     sequence: u64,
     content: Result<Trailer, Discard>,
 }

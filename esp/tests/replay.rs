@@ -3,7 +3,7 @@
 
 mod support;
 
-use esp::{Algorithm, Backend, Discard, NEXT_HEADER_DUMMY, NEXT_HEADER_IPV6, SequenceNumber};
+use esp::{Algorithm, Backend, Discard, InboundSa, NEXT_HEADER_DUMMY, NEXT_HEADER_IPV6, SequenceNumber};
 use support::Pair;
 
 fn next(pair: &Pair) -> SequenceNumber {
@@ -151,4 +151,15 @@ fn the_last_authenticated_arrival_never_goes_back() {
         pair.receiver.commit(opened, arrival).unwrap();
         assert_eq!(pair.receiver.last_authenticated_millis(), expected);
     }
+}
+
+#[test]
+fn a_packet_is_committed_to_the_sa_that_opened_it() {
+    let pair = Pair::usual();
+    let other = InboundSa::new(300, Algorithm::Aes256Gcm16, &[1; 36], true, 4096, Backend::AwsLc).unwrap();
+    let mut datagram = pair.datagram(b"ours");
+    let pending = pair.receiver.pre_check(&datagram).unwrap();
+    let opened = pair.receiver.open(&pending, &mut datagram).unwrap();
+    assert_eq!(other.commit(opened, 1), Err(Discard::WrongSpi));
+    assert_eq!((other.packets(), other.last_authenticated_millis()), (0, 0));
 }
