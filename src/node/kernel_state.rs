@@ -1,0 +1,80 @@
+//! What a node asks of its kernel: addresses, routes, rules, masquerading.
+
+use super::publish::own_ipv4;
+use super::{Node, PolicyRuntime};
+use crate::config::settings::{IfUnreachable, KernelSettings, Settings};
+use crate::kernel::{Claim, KernelState, Mark, Masquerade, Tun};
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The numbers of the host that a node claims, by its settings.
+pub fn claim(kernel: &KernelSettings) -> Claim {
+    Claim {
+        overlay_table: kernel.table,
+        policy_table: kernel.table + 1,
+        uplink_table: kernel.underlay_table,
+        protocol: kernel.rtproto,
+        underlay_priority: kernel.underlay_priority,
+        overlay_priority: kernel.overlay_priority,
+        policy_priority: kernel.overlay_priority + 1,
+        mark: Mark { value: kernel.fwmark, mask: kernel.fwmark },
+        nft_table: nft_table(kernel),
+    }
+}
+
+/// Nodes that share a host (each with a TUN of its own) have a table each.
+fn nft_table(kernel: &KernelSettings) -> String {
+    if kernel.tun == KernelSettings::default().tun { "viamesh".to_owned() } else { format!("viamesh-{}", kernel.tun) }
+}
+
+impl Node {
+    pub(super) fn build_kernel_state(&self) -> KernelState {
+        let settings = &self.settings;
+        let mut tun = Tun::new(settings.kernel.tun.clone(), u32::from(settings.kernel.tun_mtu));
+        tun.addresses.extend(settings.addresses.iter().copied());
+        tun.addresses.extend(self.own_address().map(IpAddr::V6));
+        let mut state = KernelState::new(&claim(&settings.kernel), tun);
+        for prefix in self.routes.keys() {
+            state.add_mesh_route(*prefix, self.source_for(prefix));
+        }
+        for network in &self.connected {
+            state.add_throw(*network);
+        }
+        for address in underlay_addresses(settings) {
+            state.add_throw(address);
+        }
+        for (policy, runtime) in settings.policies.iter().zip(&self.policies) {
+            for from in &policy.from {
+                for to in &policy.to {
+                    state.add_steering(*from, *to, holds(runtime));
+                }
+            }
+        }
+        let behind = |v4: bool| settings.announce.iter().any(|network| network.addr().is_ipv4() == v4);
+        state.forward_ipv4 = settings.offer_internet || behind(true);
+        state.forward_ipv6 = settings.offer_internet || behind(false);
+        state.masquerade = settings
+            .offer_internet
+            .then(|| Masquerade { except: settings.announce.iter().map(IpNet::trunc).collect() });
+        state
+    }
+
+    /// The source address of this host's own packets into the mesh.
+    fn source_for(&self, prefix: &IpNet) -> Option<IpAddr> {
+        match prefix {
+            IpNet::V4(_) => own_ipv4(&self.settings).map(IpAddr::V4),
+            IpNet::V6(_) => self.own_address().map(IpAddr::V6),
+        }
+    }
+}
+
+/// Whether packets of the policy stay blocked if the daemon dies.
+fn holds(policy: &PolicyRuntime) -> bool {
+    policy.if_unreachable == IfUnreachable::Drop
+}
+
+/// Addresses of the registry's endpoints: whoever talks to them means the underlay.
+fn underlay_addresses(settings: &Settings) -> impl Iterator<Item = IpNet> {
+    let endpoints = settings.peers().flat_map(|peer| &peer.endpoints);
+    endpoints.filter_map(|endpoint| endpoint.address.as_ref()?.parse::<IpAddr>().ok()).map(IpNet::from)
+}
