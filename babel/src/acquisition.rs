@@ -3,7 +3,7 @@
 use std::{collections::btree_map::Entry, time::Instant};
 
 use crate::{
-    Event, INFINITY, ImportRefusal, Prefix, Router,
+    Event, INFINITY, ImportRefusal, Prefix, Router, RouterId,
     feasibility::{Distance, is_feasible},
     neighbour::NeighbourKey,
     request_table::Target,
@@ -22,11 +22,14 @@ impl Router {
             Update::Announce(announcement) => self.handle_announcement(key, announcement, now),
             Update::Retract { prefix } => self.retract(*prefix, key, now),
             //= RFC 8966 §4.6.9
-            Update::RetractAll => {
-                for prefix in self.prefixes_of(key) {
-                    self.retract(prefix, key, now);
-                }
-            }
+            Update::RetractAll => self.retract_all(key, now),
+        }
+    }
+
+    /// The neighbour has no route to anything.
+    pub(crate) fn retract_all(&mut self, key: NeighbourKey, now: Instant) {
+        for prefix in self.prefixes_of(key) {
+            self.retract(prefix, key, now);
         }
     }
 
@@ -45,19 +48,29 @@ impl Router {
         }
         let announced = Distance { seqno: announcement.seqno, metric: announcement.metric };
         let distance = self.sources.distance(&prefix, router_id);
-        let feasible = is_feasible(announced, distance);
-        if !self.store(key, announcement, feasible, now) {
-            return;
+        //= RFC 8966 §3.5.3
+        // An unfeasible update of the selected route of the same originator may be ignored: the route stays as
+        // it was, and feasible, until the newer seqno that we ask for arrives or it expires.
+        if let Some(distance) = distance.filter(|distance| !is_feasible(announced, Some(*distance)))
+            && self.is_selected(key, &prefix, router_id)
+        {
+            let seqno = distance.seqno.plus(1);
+            return self.ask_for_seqno((prefix, router_id), seqno, Target::Neighbour(key), now);
         }
-        if let Some(distance) = distance.filter(|_| !feasible) {
-            self.ask_if_worthwhile(key, announcement, distance, now);
+        if !self.store(key, announcement, now) {
+            return;
         }
         self.reselect(prefix, now);
         self.answer_requesters(announcement, now);
     }
 
+    fn is_selected(&self, key: NeighbourKey, prefix: &Prefix, router_id: RouterId) -> bool {
+        let installed = self.routes.get(prefix).and_then(|destination| destination.installed);
+        installed.is_some_and(|installed| installed.key == key && installed.router_id == router_id)
+    }
+
     /// Enters an announcement into the table. Returns `false` if there is no room.
-    fn store(&mut self, key: NeighbourKey, new: &Announcement, feasible: bool, now: Instant) -> bool {
+    fn store(&mut self, key: NeighbourKey, new: &Announcement, now: Instant) -> bool {
         let hold = from_centiseconds(new.interval) * 7 / 2;
         let route = Route {
             router_id: new.router_id,
@@ -75,7 +88,6 @@ impl Router {
             return false;
         }
         let destination = self.routes.entry(new.prefix).or_default();
-        let is_selected = destination.installed.is_some_and(|installed| installed.key == key);
         match destination.routes.entry(key) {
             Entry::Vacant(entry) if neighbour.routes < self.config.limits.routes_per_neighbour => {
                 neighbour.routes += 1;
@@ -88,33 +100,9 @@ impl Router {
                 self.limit_reached("routes of a neighbour", now);
                 return false;
             }
-            //= RFC 8966 §3.5.3
-            // An unfeasible update of the selected route of the same originator may be ignored: the route stays
-            // as it was, and feasible, until the newer seqno that we ask for arrives or it expires.
-            Entry::Occupied(entry)
-                if is_selected && !feasible && entry.get().router_id == new.router_id => {}
             Entry::Occupied(mut entry) => *entry.get_mut() = route,
         }
         true
-    }
-
-    //= RFC 8966 §3.8.2.2
-    /// Asks for a newer sequence number if the unfeasible announcement is better than what we have.
-    fn ask_if_worthwhile(&mut self, key: NeighbourKey, new: &Announcement, distance: Distance, now: Instant) {
-        let cost = self.neighbours.get(&key).map_or(INFINITY, |neighbour| neighbour.cost);
-        if cost == INFINITY || self.own.contains_key(&new.prefix) {
-            return;
-        }
-        let metric = new.metric.saturating_add(cost);
-        let wanted = match self.selected_metric(&new.prefix) {
-            None => true,
-            Some((selected, _)) if selected == key => true,
-            Some((_, current)) => metric.saturating_add(self.config.hysteresis.margin) <= current,
-        };
-        if wanted {
-            let seqno = distance.seqno.plus(1);
-            self.ask_for_seqno((new.prefix, new.router_id), seqno, Target::Neighbour(key), now);
-        }
     }
 
     /// Passes the answer to a forwarded request on at once.

@@ -7,7 +7,7 @@ use crate::{
     feasibility::is_feasible,
     neighbour::NeighbourKey,
     request_table::Target,
-    route_table::{Destination, Installed, Told},
+    route_table::{Destination, Installed, Route, Told},
     selection::{Candidate, Choice, choose},
 };
 
@@ -16,7 +16,13 @@ impl Router {
     pub(crate) fn reselect(&mut self, prefix: Prefix, now: Instant) {
         let Some(destination) = self.routes.get(&prefix) else { return };
         let before = destination.installed;
-        let choice = self.choose_for(&prefix, destination, now);
+        let candidates = self.candidates(&prefix, destination);
+        let choice = if self.own.contains_key(&prefix) {
+            Choice { selected: None, challenger: None }
+        } else {
+            let current = before.map(|installed| installed.key);
+            choose(current, destination.challenger, &candidates, &self.config.hysteresis, now)
+        };
         let after = choice.selected.and_then(|key| {
             let route = destination.routes.get(&key)?;
             Some(Installed { key, next_hop: route.next_hop, router_id: route.router_id })
@@ -34,9 +40,7 @@ impl Router {
         if before.is_none() && after.is_some() {
             self.requests.stop_asking(&prefix);
         }
-        if before.is_some() && after.is_none() {
-            self.ask_when_starved(prefix, now);
-        }
+        self.ask_for_unfeasible(prefix, &candidates, now);
     }
 
     /// Judges all routes of a neighbour again: the cost of the link changed.
@@ -46,21 +50,13 @@ impl Router {
         }
     }
 
-    fn choose_for(&self, prefix: &Prefix, destination: &Destination, now: Instant) -> Choice<NeighbourKey> {
-        if self.own.contains_key(prefix) {
-            return Choice { selected: None, challenger: None };
-        }
-        let candidates: Vec<_> = destination
-            .routes
-            .iter()
-            .map(|(key, route)| Candidate {
-                key: *key,
-                metric: route.metric(self.neighbours.get(key).map_or(INFINITY, |neighbour| neighbour.cost)),
-                feasible: is_feasible(route.distance(), self.sources.distance(prefix, route.router_id)),
-            })
-            .collect();
-        let current = destination.installed.map(|installed| installed.key);
-        choose(current, destination.challenger, &candidates, &self.config.hysteresis, now)
+    fn candidates(&self, prefix: &Prefix, destination: &Destination) -> Vec<Candidate<NeighbourKey>> {
+        let candidate = |(key, route): (&NeighbourKey, &Route)| Candidate {
+            key: *key,
+            metric: route.metric(self.neighbours.get(key).map_or(INFINITY, |neighbour| neighbour.cost)),
+            feasible: is_feasible(route.distance(), self.sources.distance(prefix, route.router_id)),
+        };
+        destination.routes.iter().map(candidate).collect()
     }
 
     /// The selected neighbour and the total metric.
@@ -127,18 +123,30 @@ impl Router {
         }
     }
 
-    //= RFC 8966 §3.8.2.1
-    /// No feasible route is left. If there are unfeasible ones, a newer sequence number makes them usable.
-    fn ask_when_starved(&mut self, prefix: Prefix, now: Instant) {
-        if self.own.contains_key(&prefix) {
+    //= RFC 8966 §3.8.2.1 and §3.8.2.2
+    /// If an unfeasible route is better than the selected one, or the only one, a newer sequence number would make
+    /// it usable: ask for one.
+    fn ask_for_unfeasible(
+        &mut self,
+        prefix: Prefix,
+        candidates: &[Candidate<NeighbourKey>],
+        now: Instant,
+    ) {
+        let unfeasible = candidates.iter().filter(|candidate| !candidate.feasible);
+        let Some(best) = unfeasible.min_by_key(|candidate| (candidate.metric, candidate.key)) else { return };
+        if best.metric == INFINITY || self.own.contains_key(&prefix) {
             return;
         }
-        let Some(destination) = self.routes.get(&prefix) else { return };
-        let cost = |key| self.neighbours.get(key).map_or(INFINITY, |neighbour| neighbour.cost);
-        let metrics = destination.routes.iter().map(|(key, route)| (route.metric(cost(key)), route.router_id));
-        let best = metrics.filter(|(metric, _)| *metric < INFINITY).min();
-        let Some((_, router_id)) = best else { return };
+        let target = match self.selected_metric(&prefix) {
+            None => Target::Everyone,
+            Some((_, metric)) if best.metric.saturating_add(self.config.hysteresis.margin) <= metric => {
+                Target::Neighbour(best.key)
+            }
+            Some(_) => return,
+        };
+        let route = self.routes.get(&prefix).and_then(|destination| destination.routes.get(&best.key));
+        let Some(router_id) = route.map(|route| route.router_id) else { return };
         let Some(distance) = self.sources.distance(&prefix, router_id) else { return };
-        self.ask_for_seqno((prefix, router_id), distance.seqno.plus(1), Target::Everyone, now);
+        self.ask_for_seqno((prefix, router_id), distance.seqno.plus(1), target, now);
     }
 }

@@ -79,12 +79,22 @@ impl HelloHistory {
 
     /// Percent lost among the last `window` Hellos; `None` while fewer than eight are known.
     pub(crate) fn loss_percent(&self, window: u32) -> Option<u8> {
-        let window = window.min(self.length);
+        Self::loss(self.bits, window.min(self.length))
+    }
+
+    /// The same without the run of misses that goes on now.
+    pub(crate) fn loss_before_silence(&self, window: u32) -> Option<u8> {
+        let silence = self.bits.trailing_zeros();
+        let bits = self.bits.checked_shr(silence).unwrap_or(0);
+        Self::loss(bits, window.min(self.length.saturating_sub(silence)))
+    }
+
+    fn loss(bits: u64, window: u32) -> Option<u8> {
         if window < 8 {
             return None;
         }
         let mask = u64::MAX.checked_shr(64 - window).unwrap_or(u64::MAX);
-        let lost = window - (self.bits & mask).count_ones();
+        let lost = window - (bits & mask).count_ones();
         u8::try_from(lost * 100 / window).ok()
     }
 

@@ -107,6 +107,13 @@ impl Neighbour {
         unicast.or(multicast).unwrap_or(0)
     }
 
+    /// How many Hellos in a row may be missing, given the loss before them.
+    fn tolerated_misses(&self) -> u32 {
+        let multicast = self.multicast.loss_before_silence(LOSS_WINDOW);
+        let unicast = self.unicast.loss_before_silence(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos());
+        tolerated_misses(unicast.or(multicast).unwrap_or(0))
+    }
+
     //= RFC 8966 §3.4.3
     /// The cost of receiving from it, to be advertised.
     pub(crate) fn rxcost(&self, map: &CostMap) -> u16 {
@@ -147,7 +154,7 @@ impl Neighbour {
         if !self.heard {
             return None;
         }
-        let missing = tolerated_misses(self.loss_percent());
+        let missing = self.tolerated_misses();
         let slow = self.multicast.dead_at(missing).max(self.unicast.dead_at(missing));
         if !self.asked_fast || !self.has_fast_hellos() {
             return slow;

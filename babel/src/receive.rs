@@ -107,6 +107,9 @@ impl Router {
         if restarted {
             neighbour.rtt.clear();
         }
+        // A router that started anew has forgotten its feasibility distances, and with them the promise on which
+        // our routes through it rest.
+        let restarted = restarted && !hello.unicast;
         if let Some(origin) = hello.timestamp {
             neighbour.echo = Some(Echo { origin, receive, received: arrival.received });
         }
@@ -119,6 +122,9 @@ impl Router {
             neighbour.requests_left = ACQUISITION_REQUESTS;
             neighbour.next_request = Some(arrival.now);
             self.hello_soon(key.interface, arrival.now);
+        }
+        if restarted {
+            self.retract_all(key, arrival.now);
         }
         self.price_link(key, NeighbourLoss::Unheard, arrival.now);
     }

@@ -41,6 +41,8 @@ struct Pending {
     seqno: Seqno,
     sent: Instant,
     requesters: Vec<NeighbourKey>,
+    /// We asked for ourselves.
+    asked: bool,
     repetition: Option<Repetition>,
 }
 
@@ -69,13 +71,18 @@ impl RequestTable {
         limit: usize,
         now: Instant,
     ) -> bool {
-        if !self.admit(source, seqno, limit, now) {
+        let asking = self.entries.get(&source).is_some_and(|pending| {
+            let recent = now.saturating_duration_since(pending.sent) < LIFETIME;
+            pending.asked && recent && !seqno.is_newer_than(pending.seqno)
+        });
+        if asking || !self.admit(source, seqno, limit, now) {
             return false;
         }
         let repetition =
             Repetition { target, at: now + FIRST_REPETITION, delay: FIRST_REPETITION, left: REPETITIONS };
         if let Some(pending) = self.entries.get_mut(&source) {
-            pending.repetition.get_or_insert(repetition);
+            pending.repetition = Some(repetition);
+            pending.asked = true;
         }
         true
     }
@@ -115,7 +122,7 @@ impl RequestTable {
         if self.entries.len() >= limit {
             return false;
         }
-        let pending = Pending { seqno, sent: now, requesters: Vec::new(), repetition: None };
+        let pending = Pending { seqno, sent: now, requesters: Vec::new(), asked: false, repetition: None };
         self.entries.insert(source, pending);
         true
     }

@@ -15,7 +15,7 @@ const AGREEING_SPAN: Duration = Duration::from_millis(1500);
 /// Deviations below this many microseconds are never a change.
 const LEAST_CHANGE: i64 = 4_000;
 /// Samples that the running average of a new neighbour covers before the slow filter takes over.
-const KEPT_SAMPLES: usize = 16;
+const KEPT_SAMPLES: i64 = 16;
 
 /// Computes a sample from the four stamps of RFC 9616 §3.2, all modulo 2^32 microseconds. `None` if the stamps
 /// contradict each other or are stale.
@@ -58,34 +58,39 @@ impl RttEstimator {
             return;
         };
         let error = sample - smoothed;
-        if self.has_changed(error, sample, received) {
-            let agreed = self.agreeing.iter().map(|(sample, _)| sample).sum::<i64>()
-                / i64::try_from(self.agreeing.len()).unwrap_or(1);
-            self.smoothed = Some(agreed);
+        let usual = error.abs() <= self.usual_deviation();
+        if !usual && self.has_changed(error, sample, received) {
+            let agreed = self.agreeing.iter().map(|(sample, _)| sample).sum::<i64>();
+            let number = i64::try_from(self.agreeing.len()).unwrap_or(1);
+            self.smoothed = Some(agreed / number);
             self.agreeing.clear();
-            self.count = i64::try_from(AGREEING_SAMPLES).unwrap_or(1);
+            self.count = number;
         } else {
-            self.count += 1;
             let passed = self.last.map_or(0, |last| micros(received.saturating_duration_since(last)));
             let passed = passed.min(4_000_000);
-            // The weight of the time that passed, but at least that of a running average at the beginning.
+            // The weight of the time that passed; in the beginning that of a running average.
             let slow = error * passed / (passed + TIME_CONSTANT);
-            let running = error / self.count.min(i64::MAX / 2);
-            let early = self.count <= i64::try_from(KEPT_SAMPLES).unwrap_or(0);
-            self.smoothed = Some(smoothed + if early && running.abs() > slow.abs() { running } else { slow });
-            // Outliers must not teach the filter to tolerate them.
-            let bounded = error.abs().min(4 * self.deviation.max(LEAST_CHANGE / 4));
-            self.deviation += (bounded - self.deviation) / 8;
+            if usual {
+                self.agreeing.clear();
+                self.count += 1;
+                let step = if self.count <= KEPT_SAMPLES { error / self.count } else { slow };
+                self.smoothed = Some(smoothed + step);
+                self.deviation += (error.abs() - self.deviation) / 8;
+            } else {
+                // An outlier, or the start of a change: it must hardly teach the filter to tolerate more.
+                self.smoothed = Some(smoothed + slow);
+                self.deviation += (self.deviation / 16).max(1);
+            }
         }
         self.last = Some(received);
     }
 
+    fn usual_deviation(&self) -> i64 {
+        (3 * self.deviation).max(LEAST_CHANGE)
+    }
+
     fn has_changed(&mut self, error: i64, sample: i64, received: Instant) -> bool {
         let smoothed = sample - error;
-        if error.abs() <= (3 * self.deviation).max(LEAST_CHANGE) {
-            self.agreeing.clear();
-            return false;
-        }
         let other_side = self.agreeing.first().is_some_and(|(first, _)| (first - smoothed > 0) != (error > 0));
         if other_side {
             self.agreeing.clear();

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     INFINITY, InterfaceId, MULTICAST_GROUP, Prefix, Router, RouterId, Transmit,
     feasibility::Distance,
+    interface::Said,
     neighbour::{Neighbour, NeighbourKey},
     outbox::Outbox,
     route_table::Told,
@@ -239,8 +240,8 @@ impl Router {
         };
         if router_id != self.config.router_id {
             if self.is_split(&prefix, audience) {
-                let told = self.interfaces.get(&audience.interface())?.announced.contains(&prefix);
-                return if told { self.retraction_for(prefix, audience) } else { None };
+                let said = self.interfaces.get(&audience.interface())?.said.contains_key(&prefix);
+                return if said { self.retraction_for(prefix, audience) } else { None };
             }
             let limit = self.config.limits.sources;
             if !self.sources.announce(prefix, router_id, distance, limit, now) {
@@ -252,7 +253,7 @@ impl Router {
             }
         }
         let interface = self.interfaces.get_mut(&audience.interface())?;
-        interface.announced.insert(prefix);
+        interface.said.insert(prefix, Said::Announced);
         let local = &interface.config;
         let next_hop = match local.local_ipv4 {
             Some(address) if prefix.is_ipv4() => IpAddr::V4(address),
@@ -265,7 +266,7 @@ impl Router {
 
     fn retraction_for(&mut self, prefix: Prefix, audience: Audience) -> Option<Update> {
         let interface = self.interfaces.get_mut(&audience.interface())?;
-        interface.announced.remove(&prefix);
+        interface.note_retraction(prefix);
         if let Some(destination) = self.routes.get_mut(&prefix)
             && destination.installed.is_none()
         {

@@ -21,7 +21,7 @@ impl Router {
             //= RFC 8966 §3.7.4
             // Split horizon; but who may still believe in an earlier announcement is told that it is over.
             let silent = interface.config.split_horizon && via == Some(*id);
-            if silent && !interface.announced.contains(&prefix) {
+            if silent && !interface.is_announced(&prefix) {
                 continue;
             }
             let earliest = interface.last_update.filter(|_| !urgent).map(|last| last + TRIGGERED_SPACING);
@@ -50,7 +50,8 @@ impl Router {
     pub(crate) fn dump_to_interface(&mut self, id: InterfaceId, now: Instant) {
         let prefixes = self.announceable(id);
         if let Some(interface) = self.interfaces.get_mut(&id) {
-            interface.outbox.update_all(prefixes.into_iter(), now);
+            let retractions = interface.take_retractions();
+            interface.outbox.update_all(prefixes.into_iter().chain(retractions), now);
         }
     }
 

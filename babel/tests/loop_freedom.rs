@@ -1,0 +1,148 @@
+//! Random topologies with failures: at no instant a loop; after calm, every route optimal.
+
+mod support;
+
+use babel::{Config, Hysteresis};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use rand_core::Rng;
+use support::{
+    shortest_path::metrics_to,
+    topology::{Network, millis, prefix_of, seconds},
+};
+
+fn eager(config: &mut Config) {
+    config.hysteresis = Hysteresis::none();
+}
+
+struct Scenario {
+    rng: ChaCha20Rng,
+    network: Network,
+}
+
+impl Scenario {
+    /// A random connected graph: a tree and some more links.
+    fn new(seed: u64, routers: usize, hysteresis: bool) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let adjust: fn(&mut Config) = if hysteresis { |_| {} } else { eager };
+        let mut network = Network::with(routers, seed, adjust);
+        network.interface_config.hello_interval = seconds(4);
+        for index in 1..routers {
+            let parent = rng.next_u32() as usize % index;
+            network.link(parent, index, millis(u64::from(2 + rng.next_u32() % 300)));
+        }
+        for _ in 0..routers {
+            let (a, b) = (rng.next_u32() as usize % routers, rng.next_u32() as usize % routers);
+            let linked = network.links.iter().any(|l| l.ends == [a, b] || l.ends == [b, a]);
+            if a != b && !linked {
+                network.link(a, b, millis(u64::from(2 + rng.next_u32() % 300)));
+            }
+        }
+        Self { rng, network }
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.rng.next_u32() as usize % limit
+    }
+
+    /// One thing that goes wrong, or right again.
+    fn disturb(&mut self) {
+        let link = self.below(self.network.links.len());
+        match self.below(6) {
+            0 => self.network.set_up(link, false),
+            1 => self.network.set_up(link, true),
+            2 => {
+                let rtt = millis(2 + self.below(400) as u64);
+                self.network.set_rtt(link, rtt);
+            }
+            3 => self.network.links[link].loss = [self.below(60) as f64 / 100.0; 2],
+            4 => {
+                let router = self.below(self.network.routers.len());
+                self.network.crash(router);
+            }
+            _ => {
+                let router = self.below(self.network.routers.len());
+                self.network.boot(router, None);
+            }
+        }
+    }
+
+    fn run(&mut self, time: std::time::Duration) {
+        self.network.run_checking(time, Network::assert_no_loop);
+    }
+
+    fn calm_down(&mut self) {
+        for link in &mut self.network.links {
+            link.loss = [0.0; 2];
+        }
+        // Two periods of full updates and the age of the loss history.
+        self.run(seconds(90));
+    }
+
+    /// Compares every route with the shortest path.
+    fn assert_optimal(&mut self, seed: u64) {
+        for to in 0..self.network.routers.len() {
+            let metrics = metrics_to(&self.network, to);
+            for (from, best) in metrics.into_iter().enumerate() {
+                if from == to || self.network.routers[from].is_none() {
+                    continue;
+                }
+                let selected = self.network.selected(from, prefix_of(to));
+                let metric = selected.map(|report| u32::from(report.metric));
+                let alive = self.network.routers[to].is_some();
+                let best = best.filter(|_| alive);
+                let close = match (metric, best) {
+                    (None, None) => true,
+                    // Costs are followed in steps of a millisecond, triggered updates sent for an eighth.
+                    (Some(metric), Some(best)) => metric.abs_diff(best) <= 16 + best / 8,
+                    _ => false,
+                };
+                assert!(close, "seed {seed}: {from} to {to}: {metric:?} instead of {best:?}");
+            }
+        }
+    }
+}
+
+fn run_seeds(seeds: std::ops::Range<u64>, size: impl Fn(u64) -> usize, disturbances: usize) {
+    for seed in seeds {
+        let mut scenario = Scenario::new(seed, size(seed), seed % 3 == 0);
+        scenario.run(seconds(10));
+        for _ in 0..disturbances {
+            scenario.disturb();
+            let pause = millis(scenario.below(6000) as u64);
+            scenario.run(pause);
+        }
+        scenario.calm_down();
+        if seed % 3 != 0 {
+            scenario.assert_optimal(seed);
+        }
+    }
+}
+
+#[test]
+fn small_networks() {
+    run_seeds(0..120, |seed| 3 + seed as usize % 6, 8);
+}
+
+#[test]
+fn middle_networks() {
+    run_seeds(1000..1015, |seed| 10 + seed as usize % 12, 12);
+}
+
+#[test]
+fn large_network() {
+    run_seeds(2000..2001, |_| 60, 10);
+}
+
+#[test]
+fn same_seed_same_run() {
+    let run = || {
+        let mut scenario = Scenario::new(7, 6, true);
+        for _ in 0..6 {
+            scenario.disturb();
+            scenario.run(seconds(2));
+        }
+        let log: Vec<_> = scenario.network.log.iter().map(|entry| format!("{entry:?}")).collect();
+        (log, scenario.network.packets, scenario.network.octets)
+    };
+    assert_eq!(run(), run());
+}
