@@ -100,6 +100,8 @@ pub struct WorkerCounters {
     pub icmp_suppressed: Counter,
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub receive_overflow: Counter,
+    /// Receive calls and TUN reads that failed: an ICMP error of some peer's, a device that is down.
+    pub receive_errors: Counter,
     /// NAT keepalives received.
     pub keepalives: Counter,
 }

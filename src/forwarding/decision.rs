@@ -2,7 +2,7 @@
 
 use super::snapshot::{Forwarding, IfUnreachable, LinkId, Local, NextHop, PolicyState};
 use super::{DropReason, address};
-use super::steering::PolicyIndex;
+use crate::policy::PolicyIndex;
 use srv6::Behaviour;
 use srv6::ip::FlowKey;
 use std::net::IpAddr;
@@ -146,7 +146,7 @@ fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
     loop {
         let policy = forwarding.policies.get(index.0 as usize)?;
         if policy.state == PolicyState::Ready {
-            let first_stop = IpAddr::V6(policy.encapsulation.as_ref()?.first_segment());
+            let first_stop = IpAddr::V6(policy.encapsulation.as_ref()?.first_stop());
             match route(forwarding, first_stop, Origin::Node) {
                 Decision::Link { link, .. } => return Some(Decision::Link { link, policy: Some(index) }),
                 Decision::Drop(DropReason::LinkDown) if policy.if_unreachable == IfUnreachable::Drop => {

@@ -4,22 +4,39 @@
 //! `src/node` builds the snapshot, `src/runtime` moves the bytes.
 
 mod address;
+mod coalesce;
 pub mod counters;
 pub mod decision;
 pub mod drop_reason;
+pub mod egress;
+mod fragment;
+mod icmp;
+mod inbound;
+mod inner;
+mod outbound;
+mod outbox;
+mod packet;
+pub mod pipeline;
 pub mod prefix_table;
+mod relay_run;
 pub mod ring;
 pub mod snapshot;
 pub mod spi_table;
-pub mod steering;
+mod sum;
+mod super_packet;
+pub mod virtio;
 
+pub use coalesce::Offload;
 pub use counters::{LinkCounters, PolicyCounters, WorkerCounters};
 pub use decision::{Decision, Origin, decide, route};
 pub use drop_reason::DropReason;
+pub use egress::{Egress, Sent, TrainRoute, Transmit};
+pub use inbound::Received;
+pub use pipeline::{Pipeline, Turn};
 pub use prefix_table::PrefixTable;
 pub use ring::{Down, Punt, Rings, Stranger};
 pub use snapshot::{
-    Forwarding, IfUnreachable, LinkId, LinkPath, Local, LocalAddresses, NextHop, PolicyPath, PolicyState, SidSpace,
-    SocketIndex,
+    Forwarding, IfUnreachable, LinkId, LinkPath, Local, LocalAddresses, NextHop, PolicyPath, PolicyState,
+    SidSpace, SocketIndex,
 };
 pub use spi_table::{InboundEntry, SpiTable};

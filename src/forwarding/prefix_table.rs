@@ -33,14 +33,16 @@ impl<T> PrefixTable<T> {
         entries.reverse();
         entries.sort_by_key(|(prefix, _)| (prefix.network(), prefix.prefix_len()));
         entries.dedup_by_key(|(prefix, _)| *prefix);
-        let v4 = Ranges::flatten(entries.iter().enumerate().filter_map(|(index, (prefix, _))| match prefix {
-            IpNet::V4(net) => Some((u32::from(net.network()), u32::from(net.broadcast()), index)),
-            IpNet::V6(_) => None,
-        }));
-        let v6 = Ranges::flatten(entries.iter().enumerate().filter_map(|(index, (prefix, _))| match prefix {
-            IpNet::V6(net) => Some((u128::from(net.network()), u128::from(net.broadcast()), index)),
-            IpNet::V4(_) => None,
-        }));
+        let v4 =
+            Ranges::flatten(entries.iter().enumerate().filter_map(|(index, (prefix, _))| match prefix {
+                IpNet::V4(net) => Some((u32::from(net.network()), u32::from(net.broadcast()), index)),
+                IpNet::V6(_) => None,
+            }));
+        let v6 =
+            Ranges::flatten(entries.iter().enumerate().filter_map(|(index, (prefix, _))| match prefix {
+                IpNet::V6(net) => Some((u128::from(net.network()), u128::from(net.broadcast()), index)),
+                IpNet::V4(_) => None,
+            }));
         PrefixTable { entries, v4, v6 }
     }
 
@@ -165,7 +167,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_and_holes_are_empty() {
-        let table = table(&["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "::/0", "fd00::/8", "255.255.255.255/32"]);
+        let table =
+            table(&["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "::/0", "fd00::/8", "255.255.255.255/32"]);
         let find = |text: &str| table.lookup(text.parse().unwrap()).copied();
         assert_eq!(find("10.0.0.0"), Some(0));
         assert_eq!(find("10.1.255.255"), Some(1));

@@ -2,7 +2,7 @@
 
 use super::counters::{LinkCounters, PolicyCounters};
 use super::{PrefixTable, SpiTable};
-use super::steering::SteeringTable;
+use crate::policy::SteeringTable;
 use esp::OutboundSa;
 use ipnet::Ipv6Net;
 use srv6::{Behaviour, Encapsulation};

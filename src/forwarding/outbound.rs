@@ -1,0 +1,214 @@
+//! From the TUN, or from this node itself, to the links.
+
+use super::egress::Egress;
+use super::fragment::Fragments;
+use super::outbox::Envelope;
+use super::pipeline::{Pipeline, Turn};
+use super::super_packet::SuperPacket;
+use super::virtio::VirtioHeader;
+use super::{Decision, DropReason, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
+use srv6::FlowSummary;
+use srv6::ip::icmp_error::{IcmpError, Unreachable};
+use srv6::ip::{FlowKey, mss};
+use std::io::IoSlice;
+
+/// The way of one packet or super-packet to a link.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) link: &'a LinkPath,
+    pub(super) policy: Option<&'a PolicyPath>,
+}
+
+impl Way<'_> {
+    /// The longest inner packet.
+    pub(super) fn mtu(&self) -> usize {
+        let link = usize::from(self.link.mtu);
+        let Some(policy) = self.policy else { return link };
+        let envelope = policy.encapsulation.as_ref().map_or(0, |encapsulation| encapsulation.header_len());
+        usize::from(policy.mtu).min(link.saturating_sub(envelope))
+    }
+}
+
+impl Pipeline {
+    /// One frame from the TUN: virtio header and packet or super-packet.
+    pub fn from_tun(&mut self, turn: &mut Turn<'_, impl Egress>, frame: &[u8]) {
+        let Some((header, bytes)) = VirtioHeader::parse(frame) else {
+            return self.drop(DropReason::BadOffload, 1);
+        };
+        match SuperPacket::parse(&header, bytes) {
+            Ok(packet) => {
+                self.counters.tun_read.add(packet.count() as u64, bytes.len() as u64);
+                self.steer(turn, &packet, bytes);
+            }
+            Err(reason) => self.drop(reason, 1),
+        }
+    }
+
+    /// A complete packet, treated as one from the TUN.
+    pub(super) fn packet_from_tun(&mut self, turn: &mut Turn<'_, impl Egress>, bytes: &[u8]) {
+        self.steer(turn, &SuperPacket::plain(bytes), bytes);
+    }
+
+    fn steer(&mut self, turn: &mut Turn<'_, impl Egress>, packet: &SuperPacket<'_>, bytes: &[u8]) {
+        let count = packet.count() as u64;
+        let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, count) };
+        match decide(turn.forwarding, &flow, Origin::Tun) {
+            Decision::Link { link, policy } => {
+                let policy = policy.and_then(|index| turn.forwarding.policies.get(usize::from(index.0)));
+                let Some(link) = turn.forwarding.link(link) else {
+                    return self.drop(DropReason::LinkDown, count);
+                };
+                self.send(turn, Way { link, policy }, packet, bytes, &flow, Origin::Tun);
+            }
+            Decision::Drop(reason) => {
+                self.drop(reason, count);
+                if let Some(error) = answer_to(reason) {
+                    self.error(turn, error, bytes, Origin::Tun);
+                }
+            }
+            Decision::Local | Decision::LocalSid(_) | Decision::Punt => {
+                self.drop(DropReason::OwnDestinationFromTun, count);
+            }
+        }
+    }
+
+    /// A packet of this node's own: routed, never steered.
+    pub(super) fn originate(&mut self, turn: &mut Turn<'_, impl Egress>, bytes: &[u8]) {
+        let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, 1) };
+        match decide(turn.forwarding, &flow, Origin::Node) {
+            Decision::Local => self.deliver_copy(turn, bytes),
+            Decision::Link { link, .. } => self.to_link(turn, link, bytes),
+            Decision::Drop(reason) => self.drop(reason, 1),
+            Decision::LocalSid(_) | Decision::Punt => self.drop(DropReason::UpperLayerAtSid, 1),
+        }
+    }
+
+    /// A complete packet for this link, whatever the routes say.
+    pub(super) fn to_link(&mut self, turn: &mut Turn<'_, impl Egress>, link: LinkId, bytes: &[u8]) {
+        let Some(link) = turn.forwarding.link(link) else { return self.drop(DropReason::LinkDown, 1) };
+        let Some(next_header) = packet::next_header_of(bytes) else {
+            return self.drop(DropReason::Malformed, 1);
+        };
+        let route = Self::train_route(turn.forwarding, link, packet::ecn(bytes), turn.now);
+        let plain = SuperPacket::plain(bytes);
+        match self.outbox.append(link, route, &plain, None, next_header, |_| {}, turn.egress) {
+            Ok(bytes) => link.counters.sent.add(1, bytes),
+            Err(reason) => self.drop_on_link(turn, link, reason, 1),
+        }
+    }
+
+    /// Sends to a link inside the policy's envelope, if what leaves fits.
+    pub(super) fn send(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        way: Way<'_>,
+        packet: &SuperPacket<'_>,
+        bytes: &[u8],
+        flow: &FlowKey,
+        origin: Origin,
+    ) {
+        let mtu = way.mtu();
+        if packet.segment_len(0) > mtu {
+            return self.too_big(turn, way, packet, bytes, flow, origin);
+        }
+        let route = Self::train_route(turn.forwarding, way.link, packet::ecn(bytes), turn.now);
+        let encapsulation = way.policy.and_then(|policy| policy.encapsulation.as_ref());
+        let envelope = match encapsulation.map(|encapsulation| (encapsulation, FlowSummary::of(bytes, flow)))
+        {
+            None => None,
+            Some((encapsulation, Ok(summary))) => Some(Envelope { encapsulation, summary }),
+            Some((_, Err(_))) => return self.drop(DropReason::Malformed, packet.count() as u64),
+        };
+        let Some(own) = packet::next_header_of(bytes) else { return self.drop(DropReason::Malformed, 1) };
+        let next_header = if envelope.is_some() { esp::NEXT_HEADER_IPV6 } else { own };
+        let clamp = packet::is_tcp_syn(bytes);
+        let finish = |inner: &mut [u8]| {
+            if clamp {
+                mss::clamp(inner, mtu);
+            }
+        };
+        let count = packet.count() as u64;
+        match self.outbox.append(way.link, route, packet, envelope, next_header, finish, turn.egress) {
+            Ok(octets) => {
+                way.link.counters.sent.add(count, octets);
+                if let Some(policy) = way.policy {
+                    policy.counters.steered.add(count, octets);
+                }
+            }
+            Err(reason) => self.drop_on_link(turn, way.link, reason, count),
+        }
+    }
+
+    /// Fragments what may be fragmented and answers the rest.
+    //= RFC 791 §2.3, RFC 8200 §5
+    fn too_big(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        way: Way<'_>,
+        packet: &SuperPacket<'_>,
+        bytes: &[u8],
+        flow: &FlowKey,
+        origin: Origin,
+    ) {
+        let mtu = way.mtu();
+        if !packet::may_fragment(bytes) {
+            self.drop(DropReason::TooBig, packet.count() as u64);
+            let mtu = u32::try_from(mtu).unwrap_or(u32::MAX);
+            return self.error(turn, IcmpError::PacketTooBig { mtu }, bytes, origin);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for index in 0..packet.count() {
+            let Some(segment) = scratch.get_mut(..packet.segment_len(index)) else { break };
+            packet.write(index, segment);
+            let mut fragments = Fragments::new(segment, mtu);
+            let mut out = [0; 1500];
+            while let Some(len) = fragments.next_into(&mut out) {
+                let fragment = &out[..len];
+                let plain = SuperPacket::plain(fragment);
+                self.send(turn, way, &plain, fragment, flow, origin);
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Writes a packet of this node's own to the TUN.
+    pub(super) fn deliver_copy(&mut self, turn: &mut Turn<'_, impl Egress>, bytes: &[u8]) {
+        let header = VirtioHeader::PLAIN.to_bytes();
+        if turn.egress.deliver(&[IoSlice::new(&header), IoSlice::new(bytes)]) {
+            self.counters.tun_written.add(1, bytes.len() as u64);
+            self.counters.tun_writes.add(1);
+        } else {
+            self.drop(DropReason::TunRefused, 1);
+        }
+    }
+
+    /// Counts a packet that a link could not take, and asks for a new security association when
+    /// the present one is used up.
+    pub(super) fn drop_on_link(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        link: &LinkPath,
+        reason: DropReason,
+        packets: u64,
+    ) {
+        self.drop(reason, packets);
+        link.counters.dropped.add(packets);
+        if reason == DropReason::SequenceExhausted {
+            turn.egress.punt(super::Punt::SequenceExhausted { link: link.id });
+        }
+    }
+}
+
+/// The ICMP error that tells a sender of the drop, where one is due.
+pub(super) fn answer_to(reason: DropReason) -> Option<IcmpError> {
+    match reason {
+        DropReason::NoRoute => Some(IcmpError::Unreachable(Unreachable::NoRoute)),
+        DropReason::Unreachable | DropReason::LinkDown | DropReason::PolicyUnreachable => {
+            Some(IcmpError::Unreachable(Unreachable::Address))
+        }
+        DropReason::SidFromTun | DropReason::SidSourceOutside => {
+            Some(IcmpError::Unreachable(Unreachable::Prohibited))
+        }
+        _ => None,
+    }
+}

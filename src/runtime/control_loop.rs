@@ -1,0 +1,287 @@
+//! Drives the node: brings it what happens, and carries out what it says. One task, no lock.
+
+use super::kernel_task::{HostNews, KernelTask};
+use super::key_log::KeyLog;
+use super::start_error::StartError;
+use super::state_file::SeqnoFile;
+use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
+use crate::control::{Call, Server};
+use crate::forwarding::{Down, LinkId};
+use crate::kernel::Problem;
+use crate::node::{ClientId, Node, NodeEvent};
+use crate::telemetry::{Health, Severity, log_event, notify};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+
+/// Messages taken from the rings before others get their turn.
+const PUNTS_PER_TURN: usize = 256;
+
+/// How long goodbyes may take to leave.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// A pause between two looks at work that is under way.
+const SHORT: Duration = Duration::from_millis(5);
+
+/// Everything of the host that the loop works with.
+pub(super) struct Host {
+    pub(super) clock: Clock,
+    pub(super) snapshot: Snapshot,
+    pub(super) workers: Vec<WorkerHandle<UdpSocketLinux>>,
+    pub(super) punted: Arc<Notify>,
+    pub(super) kernel: KernelTask,
+    pub(super) host_news: mpsc::Receiver<HostNews>,
+    pub(super) server: Server,
+    pub(super) key_log: Option<KeyLog>,
+    pub(super) seqno_file: SeqnoFile,
+}
+
+/// The loop.
+pub(super) struct ControlLoop {
+    node: Node,
+    host: Host,
+    /// What was found while sockets and devices were opened.
+    notes: Vec<Health>,
+    kernel_problems: Vec<Problem>,
+    disk_problem: Option<Health>,
+    calls: BTreeMap<ClientId, Call>,
+    next_client: u64,
+    resolved: (mpsc::Sender<(LinkId, Option<SocketAddr>)>, mpsc::Receiver<(LinkId, Option<SocketAddr>)>),
+}
+
+impl ControlLoop {
+    pub(super) fn new(node: Node, host: Host, notes: Vec<Health>) -> Self {
+        Self {
+            node,
+            host,
+            notes,
+            kernel_problems: Vec::new(),
+            disk_problem: None,
+            calls: BTreeMap::new(),
+            next_client: 0,
+            resolved: mpsc::channel(64),
+        }
+    }
+
+    /// Run until SIGTERM or SIGINT, then leave nothing behind.
+    pub(super) async fn run(mut self) -> Result<(), StartError> {
+        let cannot_listen = |error| StartError::new(format!("cannot listen for signals: {error}"));
+        let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
+        self.update_health();
+        self.drain();
+        notify::ready();
+        tracing::info!(node = %self.node.settings().name, "running");
+        let outcome = self.serve(&mut terminate, &mut interrupt).await;
+        notify::stopping();
+        self.stop().await;
+        outcome
+    }
+
+    async fn serve(&mut self, terminate: &mut Signal, interrupt: &mut Signal) -> Result<(), StartError> {
+        loop {
+            let wait = self.time_to_wait();
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                () = self.host.punted.notified() => {}
+                () = tokio::time::sleep(wait) => {}
+                Some(call) = self.host.server.next() => self.take_call(call),
+                Some(news) = self.host.host_news.recv() => self.take_news(news),
+                Some((link, address)) = self.resolved.1.recv() => {
+                    self.node.resolved(link, address, self.host.clock.now());
+                }
+            }
+            self.take_punts();
+            let now = self.host.clock.now();
+            if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                self.node.handle_timeout(now);
+            }
+            self.drain();
+            if self.host.workers.iter().any(WorkerHandle::is_finished) {
+                return Err(StartError::new("a worker thread of the data path has ended: stopping"));
+            }
+        }
+    }
+
+    fn time_to_wait(&self) -> Duration {
+        let now = self.host.clock.now();
+        let deadline = self.node.poll_timeout().map_or(now + Duration::from_secs(3600), |(at, _)| at);
+        deadline.saturating_duration_since(now)
+    }
+
+    /// What the workers handed up, authenticated messages first.
+    fn take_punts(&mut self) {
+        let mut left = false;
+        for worker in &self.host.workers {
+            let rings = Arc::clone(worker.rings());
+            let mut count = 0;
+            while count < PUNTS_PER_TURN
+                && let Some(punt) = rings.authenticated.pop()
+            {
+                self.node.handle_punt(punt, self.host.clock.now());
+                count += 1;
+            }
+            while count < PUNTS_PER_TURN
+                && let Some(stranger) = rings.stranger.pop()
+            {
+                self.node.handle_stranger(&stranger, self.host.clock.now());
+                count += 1;
+            }
+            left |= count == PUNTS_PER_TURN;
+        }
+        if left {
+            self.host.punted.notify_one();
+        }
+    }
+
+    fn take_call(&mut self, call: Call) {
+        self.calls.retain(|client, call| {
+            let open = !call.is_closed();
+            if !open {
+                self.node.forget_client(*client);
+            }
+            open
+        });
+        self.next_client += 1;
+        let client = ClientId(self.next_client);
+        match self.node.handle_request(client, &call.request, self.host.clock.now()) {
+            Some(reply) => call.answer(reply),
+            None => {
+                self.calls.insert(client, call);
+            }
+        }
+    }
+
+    fn take_news(&mut self, news: HostNews) {
+        match news {
+            HostNews::Connected(networks) => {
+                self.node.set_connected_networks(networks, self.host.clock.now());
+            }
+            HostNews::Problems(problems) => {
+                for problem in problems.iter().filter(|problem| !self.kernel_problems.contains(problem)) {
+                    tracing::warn!("{problem}");
+                }
+                self.kernel_problems = problems;
+                self.update_health();
+            }
+        }
+    }
+
+    fn update_health(&mut self) {
+        let kernel = self.kernel_problems.iter().map(Problem::health);
+        let health = self.notes.iter().cloned().chain(kernel).chain(self.disk_problem.clone());
+        self.node.set_host_health(health.collect());
+    }
+
+    /// Carry out everything that the node says. The snapshot goes first: what is sent may be answered at once.
+    fn drain(&mut self) {
+        if let Some(forwarding) = self.node.take_forwarding() {
+            self.host.snapshot.store(forwarding);
+        }
+        if let Some(state) = self.node.take_kernel_state() {
+            self.host.kernel.want(state);
+        }
+        let mut sent = false;
+        while let Some(down) = self.node.poll_down() {
+            sent = true;
+            self.send_down(down);
+        }
+        if sent {
+            self.host.workers.iter().for_each(WorkerHandle::wake);
+        }
+        while let Some((client, reply)) = self.node.poll_reply() {
+            if let Some(call) = self.calls.remove(&client) {
+                call.answer(reply);
+            }
+        }
+        while let Some((link, name, port)) = self.node.poll_resolve() {
+            self.look_up(link, name, port);
+        }
+        while let Some(event) = self.node.poll_event() {
+            self.take_event(event);
+        }
+    }
+
+    /// To the worker that owns what it is about. A full ring loses the message, as a network would.
+    fn send_down(&self, down: Down) {
+        if let Some(worker) = self.host.workers.first()
+            && worker.rings().down.push(down).is_err()
+        {
+            tracing::debug!("the data path is behind: a control message was dropped");
+        }
+    }
+
+    fn look_up(&self, link: LinkId, name: String, port: u16) {
+        let answer = self.resolved.0.clone();
+        let wants_v4 = self.node.is_ip4(link);
+        tokio::spawn(async move {
+            let found = tokio::net::lookup_host((name.as_str(), port)).await;
+            let address = found.ok().and_then(|mut all| all.find(|address| address.is_ipv4() == wants_v4));
+            if address.is_none() {
+                tracing::debug!(%name, "the name does not resolve");
+            }
+            // If the loop has ended nobody needs the answer.
+            let _ = answer.send((link, address)).await;
+        });
+    }
+
+    fn take_event(&mut self, event: NodeEvent) {
+        match &event {
+            NodeEvent::KeyLog { table, line } => {
+                if let Some(log) = &mut self.host.key_log
+                    && let Err(error) = log.write(*table, line)
+                {
+                    tracing::warn!("cannot write the key log: {error}");
+                    self.host.key_log = None;
+                }
+            }
+            NodeEvent::Seqno(seqno) => self.keep_seqno(*seqno),
+            _ => {}
+        }
+        log_event(&event);
+    }
+
+    fn keep_seqno(&mut self, seqno: u16) {
+        let problem = self.host.seqno_file.write(seqno).err().map(|error| Health {
+            code: "disk/state".to_owned(),
+            subject: String::new(),
+            severity: Severity::Warning,
+            text: format!("cannot write {}: {error}", self.host.seqno_file.path().display()),
+            next_step: "routes of this node may be refused for minutes after a restart: free space, or set `state_dir`"
+                .to_owned(),
+        });
+        if problem != self.disk_problem {
+            if let Some(problem) = &problem {
+                tracing::warn!("{}", problem.text);
+            }
+            self.disk_problem = problem;
+            self.update_health();
+        }
+    }
+
+    /// Say goodbye to the peers, then to the kernel.
+    async fn stop(mut self) {
+        let now = self.host.clock.now();
+        self.node.shutdown(now);
+        self.drain();
+        let patience = Instant::now() + FAREWELL;
+        while Instant::now() < patience
+            && self.host.workers.iter().any(|worker| !worker.rings().down.is_empty())
+        {
+            tokio::time::sleep(SHORT).await;
+        }
+        for worker in self.host.workers {
+            if let Err(error) = worker.stop() {
+                tracing::warn!("{error}");
+            }
+        }
+        for problem in self.host.kernel.clean().await {
+            tracing::warn!("{problem}");
+        }
+        tracing::info!("stopped");
+    }
+}

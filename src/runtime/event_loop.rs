@@ -1,0 +1,229 @@
+//! The thread of a worker: one epoll over its TUN, its sockets and an eventfd.
+
+use super::clock::Clock;
+use super::device::{TunDevice, UdpTransport};
+use super::worker::{Ready, Snapshot, Turned, Worker};
+use crate::forwarding::{Down, Forwarding, Rings, SocketIndex, WorkerCounters};
+use crossbeam_queue::ArrayQueue;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Tokens of the epoll set: sockets have their index.
+const TUN: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// Called by a worker when it has handed something up; must not block.
+pub type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// The control plane's side of a running worker.
+pub struct WorkerHandle<U> {
+    shared: Arc<Shared<U>>,
+    rings: Arc<Rings>,
+    counters: Arc<WorkerCounters>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+struct Shared<U> {
+    wake: EventFd,
+    stop: AtomicBool,
+    sockets: ArrayQueue<(SocketIndex, Option<U>)>,
+}
+
+impl<U> WorkerHandle<U> {
+    /// The rings. After pushing to `down`, call [`wake`](Self::wake).
+    pub fn rings(&self) -> &Arc<Rings> {
+        &self.rings
+    }
+
+    /// What the worker has done.
+    pub fn counters(&self) -> &Arc<WorkerCounters> {
+        &self.counters
+    }
+
+    /// Hands a message down and wakes the worker.
+    ///
+    /// # Errors
+    /// The message, if the ring is full.
+    pub fn send(&self, down: Down) -> Result<(), Down> {
+        self.rings.down.push(down)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Makes the worker look at its rings. Several calls cost one turn.
+    pub fn wake(&self) {
+        // It can only fail when the counter is full, and then the worker is awake.
+        let _ = self.shared.wake.write(1);
+    }
+
+    /// Adds, replaces or removes a socket at run time.
+    ///
+    /// # Errors
+    /// The socket, if too many changes are under way.
+    pub fn set_socket(&self, index: SocketIndex, socket: Option<U>) -> Result<(), Option<U>> {
+        self.shared.sockets.push((index, socket)).map_err(|(_, socket)| socket)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Whether the thread has ended, which it does only when asked or when epoll fails.
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops the thread after its present turn; what is in the down ring is still sent.
+    ///
+    /// # Errors
+    /// Why the thread had ended by itself.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(io::Error::other("the worker panicked")),
+        }
+    }
+}
+
+impl<U> Drop for WorkerHandle<U> {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// Starts a thread for a worker.
+///
+/// # Errors
+/// If the kernel has no descriptor or thread left.
+pub fn start<T, U>(
+    name: String,
+    tun: T,
+    sockets: Vec<U>,
+    snapshot: &Snapshot,
+    clock: Clock,
+    notify: Notify,
+) -> io::Result<WorkerHandle<U>>
+where
+    T: TunDevice + AsFd + 'static,
+    U: UdpTransport + AsFd + 'static,
+{
+    let worker = Worker::new(tun, sockets, snapshot, clock.now());
+    let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+    let shared = Arc::new(Shared { wake, stop: AtomicBool::new(false), sockets: ArrayQueue::new(64) });
+    let (rings, counters) = (Arc::clone(worker.rings()), Arc::clone(worker.counters()));
+    let mut event_loop = EventLoop::new(worker, Arc::clone(&shared), clock, notify)?;
+    let thread = std::thread::Builder::new().name(name).spawn(move || event_loop.run())?;
+    Ok(WorkerHandle { shared, rings, counters, thread: Some(thread) })
+}
+
+/// A new snapshot for all workers. They see it at their next turn; no wake-up is needed.
+pub fn publish(snapshot: &Snapshot, forwarding: Forwarding) {
+    snapshot.store(Arc::new(forwarding));
+}
+
+struct EventLoop<T, U> {
+    worker: Worker<T, U>,
+    shared: Arc<Shared<U>>,
+    epoll: Epoll,
+    clock: Clock,
+    notify: Notify,
+    /// Waiting for a socket to become writable instead of for the TUN.
+    blocked: bool,
+}
+
+impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
+    fn new(worker: Worker<T, U>, shared: Arc<Shared<U>>, clock: Clock, notify: Notify) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&shared.wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+        epoll.add(worker.tun(), EpollEvent::new(EpollFlags::EPOLLIN, TUN))?;
+        for (index, socket) in worker.sockets().iter().enumerate() {
+            if let Some(socket) = socket {
+                epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
+            }
+        }
+        Ok(EventLoop { worker, shared, epoll, clock, notify, blocked: false })
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let mut ready = Ready::ALL;
+        loop {
+            let stopping = self.shared.stop.load(Ordering::Acquire);
+            self.change_sockets()?;
+            let turned = self.worker.turn(ready, self.clock.now(), self.clock.wall());
+            if turned.punted {
+                (self.notify)();
+            }
+            self.follow(turned)?;
+            if stopping && !turned.more {
+                return Ok(());
+            }
+            ready = self.wait(turned.more)?;
+        }
+    }
+
+    /// Sleeps until something is ready; only looks when there is more to do.
+    fn wait(&self, more: bool) -> io::Result<Ready> {
+        let timeout = if more { EpollTimeout::ZERO } else { EpollTimeout::NONE };
+        let mut events = [EpollEvent::empty(); 32];
+        let count = loop {
+            match self.epoll.wait(&mut events, timeout) {
+                Ok(count) => break count,
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut ready = Ready::NONE;
+        for event in &events[..count] {
+            match event.data() {
+                TUN => ready.tun = true,
+                WAKE => {
+                    // Reading resets it; the ring is looked at in every turn.
+                    let _ = self.shared.wake.read();
+                }
+                socket if socket < 64 => ready.sockets |= 1 << socket,
+                _ => {}
+            }
+        }
+        Ok(ready)
+    }
+
+    /// While a socket is full the TUN is left alone, so that its queue pushes back on the applications.
+    fn follow(&mut self, turned: Turned) -> io::Result<()> {
+        if turned.blocked == self.blocked {
+            return Ok(());
+        }
+        self.blocked = turned.blocked;
+        let (tun, socket) = if self.blocked {
+            (EpollFlags::empty(), EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)
+        } else {
+            (EpollFlags::EPOLLIN, EpollFlags::EPOLLIN)
+        };
+        self.epoll.modify(self.worker.tun(), &mut EpollEvent::new(tun, TUN))?;
+        for (index, bound) in self.worker.sockets().iter().enumerate() {
+            if let Some(bound) = bound {
+                self.epoll.modify(bound, &mut EpollEvent::new(socket, index as u64))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change_sockets(&mut self) -> io::Result<()> {
+        while let Some((index, socket)) = self.shared.sockets.pop() {
+            // A closed descriptor leaves the epoll set by itself.
+            self.worker.set_socket(index, socket);
+            if let Some(Some(socket)) = self.worker.sockets().get(usize::from(index.0)) {
+                let mut flags = EpollFlags::EPOLLIN;
+                flags.set(EpollFlags::EPOLLOUT, self.blocked);
+                self.epoll.add(socket, EpollEvent::new(flags, u64::from(index.0)))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! Threads, event loops, TUN and UDP engines, and in-memory twins of both.
+//!
+//! A [`Worker`] moves packets between one TUN queue and its sockets, turn by turn. On Linux
+//! [`start`] gives it a thread with an epoll loop; tests and simulations call
+//! [`Worker::turn`] themselves.
+
+pub mod clock;
+mod control_message;
+pub mod device;
+pub mod event_loop;
+pub mod memory;
+mod port;
+mod socket_options;
+pub mod tun_linux;
+pub mod udp_linux;
+pub mod worker;
+
+pub use clock::Clock;
+pub use device::{Datagrams, SendError, TunDevice, UdpTransport};
+pub use event_loop::{Notify, WorkerHandle, publish, start};
+pub use tun_linux::{TunConfig, TunLinux};
+pub use udp_linux::{SocketConfig, SocketNote, UdpSocketLinux};
+pub use worker::{Ready, Snapshot, Turned, Worker};

@@ -1,0 +1,280 @@
+//! One worker: a TUN queue, the sockets, and the data path between them, driven turn by turn.
+
+use super::clock::stamped;
+use super::device::{TunDevice, UdpTransport};
+use super::port::Port;
+use crate::forwarding::{Forwarding, Pipeline, Received, Rings, SocketIndex, Turn, WorkerCounters, virtio};
+use arc_swap::{ArcSwap, Cache};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Reads per side and turn: neither side can starve the other, or the control plane.
+const READS: usize = 8;
+
+/// Messages from the control plane per turn.
+const CONTROL: usize = 64;
+
+/// The longest frame or receive.
+const LONGEST: usize = 65_536;
+
+/// The published snapshot, shared by the control plane and all workers.
+pub type Snapshot = Arc<ArcSwap<Forwarding>>;
+
+/// Which descriptors have something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The TUN.
+    pub tun: bool,
+    /// The sockets, by index; those from 64 on are always tried.
+    pub sockets: u64,
+}
+
+impl Ready {
+    /// Nobody knows: try all.
+    pub const ALL: Ready = Ready { tun: true, sockets: u64::MAX };
+    /// Only the control plane's ring.
+    pub const NONE: Ready = Ready { tun: false, sockets: 0 };
+
+    fn socket(self, index: usize) -> bool {
+        index >= 64 || self.sockets & (1 << index) != 0
+    }
+}
+
+/// What a turn has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turned {
+    /// Something was moved.
+    pub worked: bool,
+    /// There is more: a limit ended the turn, not the lack of work.
+    pub more: bool,
+    /// A full socket holds trains back: come again when one of these is writable. Until then the
+    /// TUN is not read.
+    pub blocked: bool,
+    /// Something was handed to the control plane.
+    pub punted: bool,
+}
+
+/// The worker.
+pub struct Worker<T, U> {
+    tun: T,
+    sockets: Vec<Option<U>>,
+    pipeline: Pipeline,
+    snapshot: Cache<Snapshot, Arc<Forwarding>>,
+    rings: Arc<Rings>,
+    buffer: Box<[u8]>,
+    frame: Box<[u8]>,
+    batch: Vec<Received>,
+}
+
+impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
+    /// A worker over one TUN queue and the sockets in the order of their [`SocketIndex`].
+    pub fn new(tun: T, sockets: Vec<U>, snapshot: &Snapshot, now: Instant) -> Self {
+        let counters = Arc::new(WorkerCounters::default());
+        Worker {
+            pipeline: Pipeline::new(tun.offload(), counters, now),
+            tun,
+            sockets: sockets.into_iter().map(Some).collect(),
+            snapshot: Cache::new(Arc::clone(snapshot)),
+            rings: Arc::new(Rings::default()),
+            buffer: vec![0; 2 * LONGEST].into_boxed_slice(),
+            frame: vec![0; virtio::HEADER_LEN + LONGEST].into_boxed_slice(),
+            batch: Vec::with_capacity(READS * 4),
+        }
+    }
+
+    /// The rings to the control plane.
+    pub fn rings(&self) -> &Arc<Rings> {
+        &self.rings
+    }
+
+    /// What this worker has done.
+    pub fn counters(&self) -> &Arc<WorkerCounters> {
+        self.pipeline.counters()
+    }
+
+    /// The TUN queue.
+    pub fn tun(&self) -> &T {
+        &self.tun
+    }
+
+    /// The sockets by index; `None` where one was removed.
+    pub fn sockets(&self) -> &[Option<U>] {
+        &self.sockets
+    }
+
+    /// Adds, replaces or removes the socket of this index.
+    pub fn set_socket(&mut self, index: SocketIndex, socket: Option<U>) {
+        let index = usize::from(index.0);
+        if self.sockets.len() <= index {
+            self.sockets.resize_with(index + 1, || None);
+        }
+        self.sockets[index] = socket;
+    }
+
+    /// One turn: the control plane first, then what the sockets received, then the TUN.
+    ///
+    /// `wall` is the wall clock of the same moment as `now`; only needed where datagrams carry
+    /// the kernel's stamps.
+    pub fn turn(&mut self, ready: Ready, now: Instant, wall: Duration) -> Turned {
+        let forwarding = Arc::clone(self.snapshot.load());
+        let counters = Arc::clone(self.pipeline.counters());
+        let mut work = Work { worked: false, more: false, punted: false };
+        let mut stage = Stage {
+            tun: &mut self.tun,
+            sockets: &mut self.sockets,
+            pipeline: &mut self.pipeline,
+            rings: &self.rings,
+            counters: &counters,
+            forwarding: &forwarding,
+            now,
+        };
+        stage.control(&mut work);
+        stage.sockets(ready, wall, &mut self.buffer, &mut self.batch, &mut work);
+        if ready.tun && !stage.pipeline.is_blocked() {
+            stage.tun(&mut self.frame, &mut work);
+        }
+        let blocked = stage.pipeline.is_blocked();
+        Turned { worked: work.worked, more: work.more, blocked, punted: work.punted }
+    }
+}
+
+struct Work {
+    worked: bool,
+    more: bool,
+    punted: bool,
+}
+
+/// The parts of a worker, borrowed for one turn.
+struct Stage<'a, T, U> {
+    tun: &'a mut T,
+    sockets: &'a mut Vec<Option<U>>,
+    pipeline: &'a mut Pipeline,
+    rings: &'a Rings,
+    counters: &'a WorkerCounters,
+    forwarding: &'a Forwarding,
+    now: Instant,
+}
+
+impl<T: TunDevice, U: UdpTransport> Stage<'_, T, U> {
+    /// Runs one step of the pipeline with the way out at hand.
+    fn step(&mut self, work: &mut Work, step: impl FnOnce(&mut Pipeline, &mut Turn<'_, Port<'_, T, U>>)) {
+        let mut port = Port {
+            tun: self.tun,
+            sockets: self.sockets,
+            rings: self.rings,
+            counters: self.counters,
+            forwarding: self.forwarding,
+            now_millis: self.forwarding.millis(self.now),
+            punted: false,
+        };
+        let mut turn = Turn { forwarding: self.forwarding, now: self.now, egress: &mut port };
+        step(self.pipeline, &mut turn);
+        work.punted |= port.punted;
+    }
+
+    /// The down ring, and what a socket had refused before.
+    fn control(&mut self, work: &mut Work) {
+        if self.pipeline.is_blocked() {
+            self.step(work, |pipeline, turn| pipeline.finish(turn));
+        }
+        let mut count = 0;
+        while count < CONTROL
+            && let Some(down) = self.rings.down.pop()
+        {
+            self.step(work, |pipeline, turn| pipeline.from_control(turn, down));
+            count += 1;
+        }
+        if count > 0 {
+            self.step(work, |pipeline, turn| pipeline.finish(turn));
+            work.worked = true;
+            work.more |= count == CONTROL;
+        }
+    }
+
+    fn sockets(
+        &mut self,
+        ready: Ready,
+        wall: Duration,
+        buffer: &mut [u8],
+        batch: &mut Vec<Received>,
+        work: &mut Work,
+    ) {
+        let mut used = 0;
+        for index in 0..self.sockets.len() {
+            if !ready.socket(index) {
+                continue;
+            }
+            for read in 0..READS {
+                if used + LONGEST > buffer.len() {
+                    self.process(&mut buffer[..used], batch, work);
+                    used = 0;
+                }
+                let Some(received) = self.receive(index, &mut buffer[used..], used, wall) else { break };
+                used = received.range.end;
+                batch.push(received);
+                work.more |= read + 1 == READS;
+            }
+        }
+        self.process(&mut buffer[..used], batch, work);
+    }
+
+    fn process(&mut self, buffer: &mut [u8], batch: &mut Vec<Received>, work: &mut Work) {
+        if !batch.is_empty() {
+            work.worked = true;
+            self.step(work, |pipeline, turn| pipeline.receive(turn, buffer, batch));
+            batch.clear();
+        }
+    }
+
+    /// One receive. Errors are somebody else's ICMP or pass by themselves: none of them ends the loop.
+    fn receive(&mut self, index: usize, space: &mut [u8], start: usize, wall: Duration) -> Option<Received> {
+        let socket = self.sockets.get_mut(index)?.as_mut()?;
+        for _ in 0..READS {
+            let before = socket.overflow();
+            let result = socket.receive(space);
+            self.counters.receive_overflow.add(socket.overflow() - before);
+            match result {
+                Ok(datagrams) => {
+                    let bound = socket.local_address();
+                    self.counters.receives.add(1);
+                    return Some(Received {
+                        range: start..start + datagrams.len,
+                        segment: datagrams.segment.max(1),
+                        socket: SocketIndex(u16::try_from(index).unwrap_or(u16::MAX)),
+                        local: SocketAddr::new(datagrams.local.unwrap_or(bound.ip()), bound.port()),
+                        remote: datagrams.remote,
+                        ecn: datagrams.ecn,
+                        arrival: stamped(datagrams.stamp, wall, self.now),
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(_) => self.counters.receive_errors.add(1),
+            }
+        }
+        None
+    }
+
+    fn tun(&mut self, frame: &mut [u8], work: &mut Work) {
+        let mut reads = 0;
+        while reads < READS && !self.pipeline.is_blocked() {
+            match self.tun.read(frame) {
+                Ok(len) => {
+                    self.step(work, |pipeline, turn| pipeline.from_tun(turn, &frame[..len]));
+                    reads += 1;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.counters.receive_errors.add(1);
+                    break;
+                }
+            }
+        }
+        if reads > 0 {
+            self.step(work, |pipeline, turn| pipeline.finish(turn));
+            work.worked = true;
+            work.more |= reads == READS;
+        }
+    }
+}
