@@ -29,7 +29,7 @@ pub use link::{LinkKey, RemoteAddress};
 pub use probes::ClientId;
 pub use sockets::{SocketPlan, SocketSpec};
 
-use crate::config::settings::Settings;
+use crate::config::settings::{Family, Settings};
 use crate::control::{Reply, Request};
 use crate::forwarding::{Down, Forwarding, LinkId, Punt, Stranger};
 use crate::kernel::KernelState;
@@ -146,6 +146,11 @@ impl Node {
     /// The sockets that the driver must open, in this order.
     pub fn sockets(&self) -> &SocketPlan {
         &self.sockets
+    }
+
+    /// Whether a link runs over IPv4.
+    pub fn is_ip4(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_none_or(|link| link.family == Family::Ip4)
     }
 
     /// The instant from which all milliseconds of the data path count.

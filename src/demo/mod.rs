@@ -1,0 +1,85 @@
+//! `viamesh demo`: five cities on one machine, five real daemons in them, and what they do when links change.
+//! Every number shown is measured in the run that shows it.
+
+mod cities;
+pub mod mesh;
+mod shell;
+mod stage;
+mod steps;
+
+pub use cities::{CITIES, Cities, City};
+pub use mesh::{Mesh, NodeSpec};
+pub use shell::shell;
+
+use lab::{Capability, DemoReport, World};
+use stage::Stage;
+use std::path::{Path, PathBuf};
+
+/// What to do.
+#[derive(Debug, Clone, Default)]
+pub struct DemoOptions {
+    /// Stay up afterwards, so that a person can look around.
+    pub keep: bool,
+    /// Where to write what was measured.
+    pub json: Option<PathBuf>,
+}
+
+/// The running demo.
+struct Demo {
+    world: World,
+    cities: Cities,
+    mesh: Mesh,
+    stage: Stage,
+    report: DemoReport,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// In words: what was tried, what went wrong, and what to do.
+pub fn run(options: &DemoOptions) -> Result<(), String> {
+    become_able()?;
+    let binary = std::env::current_exe().map_err(|error| format!("cannot find the viamesh program: {error}"))?;
+    let mut demo = Demo::build(&binary)?;
+    demo.play()?;
+    if let Some(path) = &options.json {
+        demo.report.write(path).map_err(|error| error.to_string())?;
+    }
+    if options.keep {
+        shell::keep(&demo.world, &demo.mesh, &demo.stage)?;
+    }
+    Ok(())
+}
+
+/// Worlds need root, or a user namespace of one's own.
+fn become_able() -> Result<(), String> {
+    match World::probe() {
+        Capability::Ready => Ok(()),
+        Capability::UserNamespace => lab::enter_user_namespace().map_err(|error| error.to_string()),
+        Capability::Impossible { reason, advice } => Err(format!("{reason}\nhelp: {advice}")),
+    }
+}
+
+impl Demo {
+    fn build(binary: &Path) -> Result<Self, String> {
+        let stage = Stage::new();
+        stage.title("viamesh: five cities, one mesh");
+        let world = World::new().map_err(|error| error.to_string())?;
+        let cities = Cities::build(&world).map_err(|error| error.to_string())?;
+        let specs: Vec<_> = cities
+            .members()
+            .map(|(city, host, interface)| (host.clone(), steps::node_spec(city, host, interface)))
+            .collect();
+        let mesh = Mesh::prepare(&world.directory().join("mesh"), binary, &specs)?;
+        Ok(Self { world, cities, mesh, stage, report: DemoReport::default() })
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        self.tunnels()?;
+        self.relay()?;
+        self.back_to_direct()?;
+        self.journey()?;
+        self.failover()?;
+        self.throughput()
+    }
+}
