@@ -115,8 +115,8 @@ impl Sink {
         let stamp = start_of_day + at.saturating_duration_since(start);
         let stamp = stamp.duration_since(UNIX_EPOCH).unwrap_or_default();
         // The format has 32 bits for seconds, good until 2106, and frames are far shorter than 4 GiB.
-        let seconds = stamp.as_secs() as u32;
-        let length = ethernet.len() as u32;
+        let seconds = u32::try_from(stamp.as_secs()).unwrap_or(u32::MAX);
+        let length = u32::try_from(ethernet.len()).unwrap_or(SNAP_LENGTH);
         for word in [seconds, stamp.subsec_nanos(), length, length] {
             self.buffer.extend_from_slice(&word.to_ne_bytes());
         }

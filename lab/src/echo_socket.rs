@@ -47,8 +47,8 @@ impl EchoSocket {
     pub(crate) fn send(&self, number: u64, payload: usize) -> nix::Result<()> {
         let mut message = vec![self.request_type(), 0, 0, 0];
         message.extend_from_slice(&self.identifier.to_be_bytes());
-        // The low bits, for those who watch with other tools; the payload has them all.
-        message.extend_from_slice(&(number as u16).to_be_bytes());
+        // The low 16 bits, for those who watch with other tools; the payload has them all.
+        message.extend_from_slice(&number.to_be_bytes()[6..]);
         message.extend_from_slice(&MARK);
         message.extend_from_slice(&number.to_be_bytes());
         message.resize(HEADER + payload.max(SHORTEST_PAYLOAD), 0);

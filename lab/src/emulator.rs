@@ -16,6 +16,7 @@ use nix::sys::time::TimeSpec;
 use crate::error::{Result, Trying};
 use crate::fabric::Fabric;
 use crate::frame::VIRTIO_LENGTH;
+use crate::punctual::{come_first, wake_up_precisely};
 use crate::spawner::lock;
 use crate::tap::Tap;
 
@@ -123,8 +124,9 @@ impl Mover {
 
     fn run(mut self) {
         wake_up_precisely();
+        come_first();
         while !self.shared.stop.load(Ordering::Acquire) {
-            self.ports.append(&mut lock(&self.shared.arrivals));
+            self.welcome();
             self.deliver_due();
             let ready = self.wait();
             for port in ready {
@@ -132,6 +134,11 @@ impl Mover {
                 self.deliver_due();
             }
         }
+    }
+
+    /// Takes over the devices of new stations.
+    fn welcome(&mut self) {
+        self.ports.append(&mut lock(&self.shared.arrivals));
     }
 
     /// Hands over all frames whose time has come.
@@ -163,7 +170,10 @@ impl Mover {
 
     /// Reads what a station sent and decides about each frame.
     fn forward_from(&mut self, port: usize) {
-        let mut fabric = lock(&self.shared.fabric);
+        // Stations come while the lock is held: whoever the fabric may choose from here on has its port.
+        let shared = self.shared.clone();
+        let mut fabric = lock(&shared.fabric);
+        self.welcome();
         for _ in 0..READS_PER_TURN {
             let Some(tap) = self.ports.get(port) else { break };
             // A device that is down answers with an error: there is nothing to read then either.
@@ -211,9 +221,4 @@ fn hand_over(ports: &[Tap], to: usize, frame: &[u8]) {
     if let Some(tap) = ports.get(to) {
         let _ = tap.send(frame);
     }
-}
-
-/// By default the kernel lets a thread oversleep by 50 µs, to save wake-ups.
-pub(crate) fn wake_up_precisely() {
-    let _ = nix::sys::prctl::set_timerslack(1);
 }

@@ -163,11 +163,15 @@ impl Fabric {
     ) -> Option<Lost> {
         let path = self.paths.get_mut(&(from, to))?;
         let deliveries = path.model.submit(frame.wire_bytes(), now, &mut self.random);
-        let no_room = deliveries.iter().fold(false, |full, at| !deliver(to, at, raw) || full);
-        let lost = match deliveries {
+        let mut lost = match deliveries {
             Deliveries::Lost(why) => Some(why),
-            _ => no_room.then_some(Lost::QueueFull),
+            Deliveries::Once(_) | Deliveries::Twice(..) => None,
         };
+        for at in deliveries.iter() {
+            if !deliver(to, at, raw) {
+                lost = Some(Lost::QueueFull);
+            }
+        }
         if let Some(why) = lost {
             path.counters.lose(frame, why);
         }
@@ -215,8 +219,8 @@ mod tests {
     fn fabric(settings: LinkSettings) -> (Fabric, ProbeLog) {
         let log = ProbeLog::default();
         let mut fabric = Fabric::new("net", settings, 5, log.clone());
-        for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
-            fabric.add_station(name, [2, 0, 0, 0, 0, index as u8]).unwrap();
+        for (index, name) in (0..).zip(["a", "b", "c"]) {
+            fabric.add_station(name, [2, 0, 0, 0, 0, index]).unwrap();
         }
         (fabric, log)
     }
@@ -268,10 +272,10 @@ mod tests {
         let (mut fabric, log) = fabric(LinkSettings::PERFECT);
         log.start(ProbeFilter::UdpPayload(333..=333));
         let start = Instant::now();
-        for (step, (from, to)) in [(0, 1), (1, 2), (2, 1)].into_iter().enumerate() {
-            let now = start + Duration::from_millis(step as u64);
-            send(&mut fabric, from, &udp_train(to as u8, from as u8, 333, 0), now);
-            send(&mut fabric, from, &udp_train(to as u8, from as u8, 334, 0), now);
+        for (step, (from, to)) in (0..).zip([(0, 1), (1, 2), (2, 1)]) {
+            let now = start + Duration::from_millis(step);
+            send(&mut fabric, from.into(), &udp_train(to, from, 333, 0), now);
+            send(&mut fabric, from.into(), &udp_train(to, from, 334, 0), now);
         }
         assert_eq!(log.journey(), ["a", "b", "c", "b"]);
     }

@@ -3,6 +3,10 @@
 //! A super-frame is a train of TCP segments or UDP datagrams that the kernel has not cut up yet: one set of headers
 //! and up to 64 KiB of payload, to be cut every `gso_size` bytes. It passes whole where nothing asks for the single
 //! frames, and is cut here where something does: a capture, or a link that loses frames.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "checksums and positions are taken modulo their width; frames are shorter than 64 KiB"
+)]
 
 /// Length of the virtio header (`struct virtio_net_hdr`), before every frame; in host byte order.
 pub(crate) const VIRTIO_LENGTH: usize = 10;
@@ -15,6 +19,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const NEEDS_CHECKSUM: u8 = 1;
+const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
 /// A frame and where its parts are. Offsets count from the start of the Ethernet header.
@@ -110,6 +115,9 @@ impl<'a> Frame<'a> {
             UDP => UDP_HEADER,
             _ => return None,
         };
+        if transport.protocol == TCP && transport_header < TCP_HEADER {
+            return None;
+        }
         let headers = transport.offset + transport_header;
         let payload = self.ethernet.len().checked_sub(headers).filter(|payload| *payload > 0)?;
         Some(Train { headers, payload, step })
@@ -174,8 +182,9 @@ fn find_transport(ethernet: &[u8]) -> Option<Transport> {
         ETHERTYPE_IPV4 => {
             let ip = ethernet.get(ETHERNET_LENGTH..).filter(|ip| ip.len() >= 20)?;
             let later_fragment = u16::from_be_bytes(array(ip, 6)) & 0x1fff != 0;
-            let offset = ETHERNET_LENGTH + usize::from(ip[0] & 0x0f) * 4;
-            (!later_fragment).then_some(Transport { protocol: ip[9], offset, is_ipv4: true })
+            let header = usize::from(ip[0] & 0x0f) * 4;
+            let offset = ETHERNET_LENGTH + header;
+            (!later_fragment && header >= 20).then_some(Transport { protocol: ip[9], offset, is_ipv4: true })
         }
         ETHERTYPE_IPV6 => {
             let ip = ethernet.get(ETHERNET_LENGTH..).filter(|ip| ip.len() >= 40)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::error::{LabError, Result, Trying};
-use crate::interface::index_of;
+use crate::interface::{add_address, index_of};
 use crate::namespace::Namespace;
 use crate::netlink::{LinkChange, Netlink};
 use crate::process::{Process, RunOutput};
@@ -142,7 +142,7 @@ impl Host {
     /// # Errors
     /// When the kernel refuses.
     pub fn add_address(&self, interface: &str, address: IpNet) -> Result<()> {
-        self.with_netlink(|netlink| netlink.add_address(index_of(interface)?, address))
+        self.with_netlink(|netlink| add_address(netlink, interface, address))
     }
 
     /// Adds or replaces a route in the main table.

@@ -1,12 +1,17 @@
 //! A network interface of a host, as the lab set it up.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use ipnet::IpNet;
 
 use crate::error::{LabError, Result};
 use crate::host::Host;
 use crate::netlink::{LinkChange, Netlink};
+use crate::wait::wait_until;
+
+/// Far longer than the kernel takes.
+const GROUP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An interface and the addresses that it was given.
 #[derive(Debug, Clone)]
@@ -48,7 +53,7 @@ impl InterfacePlan {
             netlink.change_link(index, change)?;
             netlink.change_link(index, LinkChange { up: Some(true), ..LinkChange::default() })?;
             for address in &self.addresses {
-                netlink.add_address(index, *address)?;
+                add_address(&mut netlink, &self.name, *address)?;
             }
             Ok::<_, LabError>(index)
         })??;
@@ -62,6 +67,31 @@ impl InterfacePlan {
         });
         Ok(Interface { name: self.name.clone(), index, mac: self.mac, v4, v6 })
     }
+}
+
+/// Adds an address to an interface in the namespace of the calling thread, and returns when others can find it.
+pub(crate) fn add_address(netlink: &mut Netlink, interface: &str, address: IpNet) -> Result<()> {
+    let index = index_of(interface)?;
+    netlink.add_address(index, address)?;
+    let IpNet::V6(net) = address else { return Ok(()) };
+    if interface == "lo" || !netlink.is_up(index)? {
+        return Ok(());
+    }
+    // The kernel joins the address's solicited-node group later, on a worker of its own. A solicitation that comes
+    // before gets no answer, and the next one follows a whole second later.
+    let what = format!("{interface} to listen for {}", net.addr());
+    wait_until(GROUP_PATIENCE, &what, || listens_for(interface, net.addr()))
+}
+
+/// Whether the interface has joined the solicited-node group of an address (RFC 4291 §2.7.1).
+fn listens_for(interface: &str, address: Ipv6Addr) -> bool {
+    let [.., high, middle, low] = address.octets();
+    let group = format!("ff0200000000000000000001ff{high:02x}{middle:02x}{low:02x}");
+    let groups = std::fs::read_to_string("/proc/thread-self/net/igmp6").unwrap_or_default();
+    groups.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some(interface) && words.next() == Some(&group)
+    })
 }
 
 /// The index of an interface in the namespace of the calling thread.

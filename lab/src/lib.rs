@@ -7,6 +7,24 @@
 //!
 //! Runs as root, or in a user namespace of one's own where `/dev/net/tun` allows it: [`World::probe`] tells which,
 //! and what to run when neither works.
+//!
+//! ```no_run
+//! # use std::{process::Command, time::Duration};
+//! # use lab::{LinkSettings, Pinger, World, wait_until};
+//! # fn main() -> lab::Result<()> {
+//! let world = World::new()?;
+//! let internet = world.segment("internet")?;
+//! let (tokyo, paris) = (world.host("tokyo")?, world.host("paris")?);
+//! internet.attach(&tokyo)?;
+//! let there = internet.attach(&paris)?;
+//! internet.set("tokyo", "paris", LinkSettings::with_rtt_ms(220))?;
+//! let daemon = tokyo.spawn(Command::new("some-daemon"))?;
+//! wait_until(Duration::from_secs(5), "the daemon", || daemon.log_text().contains("ready"))?;
+//! let report = Pinger::new(there.v4.expect("the segment has IPv4").into()).run(&tokyo)?;
+//! assert!(report.median() >= Some(Duration::from_millis(220)));
+//! # Ok(())
+//! # }
+//! ```
 
 mod capability;
 mod capture;
@@ -15,6 +33,7 @@ mod echo_socket;
 mod emulator;
 mod error;
 mod fabric;
+mod footprint;
 mod frame;
 mod host;
 mod interface;
@@ -25,6 +44,7 @@ mod netlink;
 mod pinger;
 mod probe_log;
 mod process;
+mod punctual;
 mod random;
 mod report;
 mod responder;
@@ -43,6 +63,7 @@ mod world;
 pub use capability::{Capability, enter_user_namespace};
 pub use capture::Capture;
 pub use error::{LabError, Result};
+pub use footprint::Footprint;
 pub use host::Host;
 pub use interface::Interface;
 pub use link::Link;

@@ -2,6 +2,10 @@
 //!
 //! All numbers are in host byte order, addresses in network byte order, as netlink wants them. A socket acts in the
 //! namespace of the thread that opened it.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "libc gives small constants larger types than the headers have"
+)]
 
 use std::io;
 use std::net::IpAddr;
@@ -68,6 +72,15 @@ impl Netlink {
             message.attribute(libc::IFLA_ADDRESS, &mac);
         }
         self.request(message).trying(|| format!("changing link {index} ({change:?})"))
+    }
+
+    /// Whether a link of this namespace is set up.
+    pub(crate) fn is_up(&mut self, index: u32) -> Result<bool> {
+        let links = self.dump(libc::RTM_GETLINK, &interface_header(0, 0, 0))?;
+        let word =
+            |body: &[u8], offset: usize| body.get(offset..)?.first_chunk().copied().map(u32::from_ne_bytes);
+        let ours = links.iter().find(|(_, body)| word(body, 4) == Some(index));
+        Ok(ours.and_then(|(_, body)| word(body, 8)).is_some_and(|flags| flags & libc::IFF_UP as u32 != 0))
     }
 
     /// Adds an address, without duplicate address detection.

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use crate::echo_socket::EchoSocket;
-use crate::emulator::wake_up_precisely;
 use crate::error::{LabError, Result, Trying};
 use crate::host::Host;
+use crate::punctual::{come_first, wake_up_precisely};
 use crate::spawner::lock;
 
 /// The longest sleep: how late the pinger notices that it shall stop.
@@ -158,6 +158,7 @@ impl Run {
 
     fn run(mut self) -> Result<PingReport> {
         wake_up_precisely();
+        come_first();
         self.start = Instant::now();
         let mut next = self.start;
         while !self.is_over() {
@@ -189,10 +190,11 @@ impl Run {
 
     fn send(&mut self) {
         let number = self.report.sent;
+        // Before the system call: what the kernel does with the probe is part of its round trip.
+        self.report.probes.push((self.start.elapsed(), None));
         let sent = self.socket.send(number, self.config.payload);
         self.report.sent += 1;
         self.report.refused += u64::from(sent.is_err());
-        self.report.probes.push((self.start.elapsed(), None));
     }
 
     /// After a stall the pinger goes on from now; it doesn't catch up by a burst.

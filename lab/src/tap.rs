@@ -14,8 +14,15 @@ const BASIC: u64 = (libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | lib
 /// UDP super-frames, since Linux 6.2; the kernel takes both or none.
 const UDP_SUPER_FRAMES: u64 = 0x20 | 0x40;
 
+/// As the type that `ioctl` wants here.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "an ioctl number is 32 bits, whatever type libc gives it"
+)]
+const TUNSETOFFLOAD: libc::c_int = libc::TUNSETOFFLOAD as libc::c_int;
+
 nix::ioctl_write_ptr_bad!(tun_set_interface, libc::TUNSETIFF, libc::ifreq);
-nix::ioctl_write_int_bad!(tun_set_offload, libc::TUNSETOFFLOAD as libc::c_int);
+nix::ioctl_write_int_bad!(tun_set_offload, TUNSETOFFLOAD);
 
 /// The emulator's side of a TAP device; the device vanishes with it.
 #[derive(Debug)]
@@ -75,7 +82,8 @@ fn request(name: &str) -> libc::ifreq {
         *to = from.cast_signed();
     }
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // All three are bits of the low half.
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or_default();
     request
 }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 
-use crate::emulator::wake_up_precisely;
 use crate::error::{LabError, Result, Trying};
 use crate::host::Host;
+use crate::punctual::wake_up_precisely;
 use crate::server::is_pause;
 
 /// Number and time of sending.

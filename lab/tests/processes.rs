@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lab::{EchoServer, LabError, LinkSettings, Responder, TcpEcho, World, ask_responder, wait_until};
+use lab::{
+    EchoServer, Footprint, LabError, LinkSettings, Responder, TcpEcho, World, ask_responder, wait_until,
+};
 use support::alone;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -149,6 +151,32 @@ fn the_responder_says_who_asks() {
     let _responder = Responder::start(&b, target).unwrap();
     let seen = ask_responder(&a, target, PATIENCE).unwrap();
     assert_eq!(seen, IpAddr::from(link.a().v4.unwrap()));
+}
+
+#[test]
+fn a_footprint_shows_what_was_added() {
+    let _alone = alone();
+    let world = World::new().unwrap();
+    let (a, b) = (world.host("a").unwrap(), world.host("b").unwrap());
+    let before = Footprint::of(&a).unwrap();
+    assert!(before.lines().any(|line| line == "link lo"), "{before:?}");
+    assert!(before.lines().any(|line| line.starts_with("rule family 10")), "{before:?}");
+    let link = world.link(&a, &b, LinkSettings::PERFECT).unwrap();
+    let linked = Footprint::of(&a).unwrap();
+    let added = linked.beyond(&before);
+    assert!(added.contains(&"link eth0".to_owned()), "{added:?}");
+    let address = format!("address {}/24 on link {}", link.a().v4.unwrap(), link.a().index);
+    assert!(added.contains(&address), "{address} in {added:?}");
+    a.add_route("10.9.0.0/16".parse().unwrap(), link.b().v4.unwrap().into()).unwrap();
+    let added = Footprint::of(&a).unwrap().beyond(&linked);
+    assert_eq!(added.len(), 1);
+    assert!(added[0].contains("to 10.9.0.0/16 via 198.18."), "{added:?}");
+    a.remove_route("10.9.0.0/16".parse().unwrap()).unwrap();
+    assert_eq!(Footprint::of(&a).unwrap().beyond(&linked), Vec::<String>::new());
+    a.set_up("eth0", false).unwrap();
+    a.add_address("eth0", "2001:db8:99::1/64".parse().unwrap()).unwrap();
+    a.set_up("eth0", true).unwrap();
+    assert!(Footprint::of(&a).unwrap().lines().any(|line| line.contains("2001:db8:99::1/64")));
 }
 
 #[test]

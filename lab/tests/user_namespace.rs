@@ -7,16 +7,20 @@
     reason = "a test without a harness"
 )]
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use lab::{Capability, LinkSettings, Pinger, World, enter_user_namespace, wait_until};
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{Uid, geteuid, setuid};
 
 fn main() -> ExitCode {
     // Each role runs in a process of its own, which starts with one thread.
-    let roles: [(&str, fn()); 2] = [("mapped-root", mapped_root), ("nobody", nobody)];
+    let roles: [(&str, fn()); 3] =
+        [("mapped-root", mapped_root), ("nobody", nobody), ("nobody-with-tun", nobody_with_tun)];
     let role = std::env::args().nth(1);
     if let Some((_, run)) = roles.iter().find(|(name, _)| role.as_deref() == Some(name)) {
         run();
@@ -43,10 +47,24 @@ fn mapped_root() {
     build_and_use_a_world();
 }
 
+/// A user without any rights, on a machine where everybody may open the device.
+fn nobody_with_tun() {
+    // In a mount namespace of its own, so that the machine keeps its device as it is.
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let nothing = None::<&str>;
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
+    mount(Some("dev"), "/dev/net", Some("tmpfs"), MsFlags::empty(), nothing).unwrap();
+    mknod("/dev/net/tun", SFlag::S_IFCHR, Mode::empty(), makedev(10, 200)).unwrap();
+    std::fs::set_permissions("/dev/net/tun", std::fs::Permissions::from_mode(0o666)).unwrap();
+    nobody();
+}
+
 /// A user without any rights is either able to help himself, or told what to do.
 fn nobody() {
     if geteuid().is_root() {
         setuid(Uid::from_raw(65_534)).unwrap();
+        // After a change of user the kernel hides a process from itself; one started by nobody isn't hidden.
+        nix::sys::prctl::set_dumpable(true).unwrap();
     }
     match World::probe() {
         Capability::Ready => panic!("nobody can't be ready"),
@@ -83,12 +101,20 @@ fn build_and_use_a_world() {
     let roster = lab::Roster::read(&path).unwrap();
     assert_eq!(roster.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert!(roster.enter("nowhere").is_err());
-    let (own, inside) = std::thread::spawn(move || {
+    let namespace_of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/net")).unwrap();
+    let enter = || {
         roster.enter("b").unwrap();
-        (process.pid(), std::fs::read_link("/proc/thread-self/ns/net").unwrap())
-    })
-    .join()
-    .unwrap();
-    let _ = own;
-    assert_ne!(inside, std::fs::read_link("/proc/self/ns/net").unwrap());
+        namespace_of("thread-self")
+    };
+    let inside = std::thread::scope(|scope| scope.spawn(enter).join().unwrap());
+    assert_eq!(inside, namespace_of(&process.pid().to_string()));
+    assert_ne!(inside, namespace_of("self"));
+    let by_process = std::thread::scope(|scope| {
+        let enter = || {
+            lab::enter(process.pid()).unwrap();
+            namespace_of("thread-self")
+        };
+        scope.spawn(enter).join().unwrap()
+    });
+    assert_eq!(by_process, inside);
 }
