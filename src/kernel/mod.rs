@@ -12,20 +12,39 @@
 //! killed daemon left behind is found, adopted where it is still wanted, and removed where not; nothing
 //! else is ever touched. The unreachable routes of `drop` policies outlive a crash (the TUN routes go with
 //! the device); only [`Kernel::clean`] takes them away.
+//!
+//! The rules stand before those of NetBird (110: everything unmarked) and Tailscale (5210 and later, the last
+//! one unreachable), and take only what is in our tables. Nothing is ever flushed, and routes are replaced in
+//! one step, so no packet meets a gap.
 
+mod addresses;
+mod apply;
+mod device;
+mod host_forwarding;
+mod masquerade;
+mod netlink;
 pub mod problem;
+mod routes;
+mod rules;
+mod setting;
 pub mod state;
+#[cfg(test)]
+mod tests;
+mod watch;
 
 pub use problem::Problem;
-pub use state::{
-    Claim, Family, KernelState, Mark, Masquerade, RouteKey, RouteTarget, Rule, Selector, Tun,
-};
+pub use state::{Claim, Family, KernelState, Mark, Masquerade, RouteKey, RouteTarget, Rule, Selector, Tun};
+pub use watch::{Change, Changes};
 
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+
+use apply::Observed;
+use host_forwarding::HostForwarding;
+use netlink::Netlink;
 
 /// A network that an interface of this host is part of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +68,12 @@ pub struct LocalAddress {
 #[derive(Debug)]
 pub struct Kernel {
     claim: Claim,
-    restore_file: Option<PathBuf>,
+    netlink: Netlink,
+    host: HostForwarding,
+    /// What the kernel is known to have; `None`: read it again.
+    observed: Option<Observed>,
+    /// Name of our TUN, once known: its addresses are not the host's.
+    tun: Option<String>,
 }
 
 impl Kernel {
@@ -59,31 +83,43 @@ impl Kernel {
     /// # Errors
     /// When no netlink socket can be opened.
     pub fn new(claim: Claim, restore_file: Option<PathBuf>) -> io::Result<Self> {
-        Ok(Self { claim, restore_file })
+        Ok(Self {
+            claim,
+            netlink: Netlink::open()?,
+            host: HostForwarding::recall(restore_file),
+            observed: None,
+            tun: None,
+        })
     }
 
     /// Makes the kernel equal to `wanted` by changing the difference only. What cannot be done is returned;
-    /// the rest is done.
+    /// the rest is done. The first call reads what is there and so adopts what a crashed run left.
     pub async fn apply(&mut self, wanted: &KernelState) -> Vec<Problem> {
-        let _ = (wanted, &self.claim, &self.restore_file);
-        std::future::ready(Vec::new()).await
+        self.apply_difference(wanted).await
     }
 
     /// Removes everything that is ours, a crashed run's leftovers included, and restores the host's settings.
     pub async fn clean(&mut self) -> Vec<Problem> {
-        std::future::ready(Vec::new()).await
+        self.remove_everything().await
     }
 
-    /// Forgets what is known about the kernel: the next [`Self::apply`] reads everything again. Call it after a
-    /// [`Change`] and every minute.
-    pub fn resync(&mut self) {}
+    /// Forgets what is known about the kernel: the next [`Self::apply`] reads everything again. Call it after
+    /// a [`Change`] with `ours`, and every minute.
+    pub fn resync(&mut self) {
+        self.observed = None;
+    }
 
-    /// Networks that this host's interfaces are part of, without the TUN and loopback.
+    /// Networks that this host's interfaces are part of, without the TUN's, loopback's and link-local ones.
     ///
     /// # Errors
     /// When the kernel does not answer.
     pub async fn connected_networks(&mut self) -> io::Result<Vec<ConnectedNetwork>> {
-        std::future::ready(Ok(Vec::new())).await
+        let names = self.other_interfaces().await?;
+        let networks = addresses::connected(&self.netlink, &names).await?;
+        let named = networks.into_iter().filter_map(|(network, index)| {
+            Some(ConnectedNetwork { network, interface: names.get(&index)?.clone() })
+        });
+        Ok(named.collect())
     }
 
     /// Addresses of this host, without the TUN's and loopback's.
@@ -91,21 +127,17 @@ impl Kernel {
     /// # Errors
     /// When the kernel does not answer.
     pub async fn local_addresses(&mut self) -> io::Result<Vec<LocalAddress>> {
-        std::future::ready(Ok(Vec::new())).await
+        let names = self.other_interfaces().await?;
+        let addresses = addresses::dump(&self.netlink).await?;
+        let named = addresses.into_iter().filter_map(|entry| {
+            Some(LocalAddress { address: entry.address, interface: names.get(&entry.index)?.clone() })
+        });
+        Ok(named.collect())
     }
-}
 
-/// What changed in the host's network; several at once may be folded into one value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Change {
-    /// Addresses of the host came or went: ask [`Kernel::local_addresses`] and
-    /// [`Kernel::connected_networks`] again.
-    pub addresses: bool,
-    /// An interface came, went, or changed its state.
-    pub links: bool,
-    /// Routes of others changed: the way to a peer may be another one.
-    pub routes: bool,
-    /// Something of ours, or what ours depends on (rules, the TUN), was changed by others:
-    /// [`Kernel::resync`] and apply again.
-    pub ours: bool,
+    async fn other_interfaces(&self) -> io::Result<std::collections::BTreeMap<u32, String>> {
+        let mut names = addresses::interfaces(&self.netlink).await?;
+        names.retain(|_, name| Some(&*name) != self.tun.as_ref());
+        Ok(names)
+    }
 }

@@ -1,5 +1,7 @@
 //! What could not be done to the kernel, and what to do about it.
 
+use std::io;
+
 use crate::telemetry::{Health, Severity};
 
 /// Something that the kernel or the host denies us. The daemon keeps running with the rest.
@@ -38,6 +40,14 @@ pub enum Problem {
         /// Why not.
         reason: String,
     },
+    /// What we changed on the host could not be written down.
+    #[error("cannot write {file}: {reason}")]
+    StateFile {
+        /// The file.
+        file: String,
+        /// Why not.
+        reason: String,
+    },
     /// The `nft` program is missing.
     #[error("masquerading needs the program `nft`, which is not installed")]
     NoNftables,
@@ -70,6 +80,15 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// What the kernel's answer to an attempt at `what` means.
+    pub(super) fn refused(what: impl Into<String>, error: &io::Error) -> Self {
+        let what = what.into();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { what: "the network".to_owned() },
+            _ => Self::Refused { what, reason: words(error) },
+        }
+    }
+
     /// The health message of this problem.
     pub fn health(&self) -> Health {
         let (code, subject, severity, next_step) = self.describe();
@@ -115,6 +134,12 @@ impl Problem {
                 Severity::Warning,
                 format!("set it outside: `sysctl -w {key}={value}` (in a container: on its host)"),
             ),
+            Self::StateFile { file, .. } => (
+                "kernel/state-file",
+                file.clone(),
+                Severity::Notice,
+                "after a crash the next clean stop could not restore the host's forwarding setting".to_owned(),
+            ),
             Self::NoNftables => (
                 "kernel/no-nftables",
                 String::new(),
@@ -147,4 +172,11 @@ impl Problem {
             ),
         }
     }
+}
+
+/// The error without its number.
+pub(super) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
 }

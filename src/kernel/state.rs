@@ -46,8 +46,8 @@ pub struct Claim {
 impl Default for Claim {
     fn default() -> Self {
         Self {
-            overlay_table: 5192,
-            policy_table: 5193,
+            overlay_table: 1180,
+            policy_table: 1181,
             uplink_table: 254,
             protocol: 118,
             underlay_priority: 90,
@@ -69,10 +69,10 @@ pub struct Mark {
 }
 
 impl Default for Mark {
-    /// One high bit, outside the masks of Tailscale (0xff0000), NetBird (0x1bd00), mwan3 (0x3f00) and
-    /// kube-proxy (0xc000).
+    /// High bits, outside the masks of Tailscale (0xff0000), NetBird (0x1bd00), mwan3 (0x3f00) and kube-proxy
+    /// (0xc000).
     fn default() -> Self {
-        Self { value: 0x0400_0000, mask: 0x0400_0000 }
+        Self { value: 0x7600_0000, mask: 0x7600_0000 }
     }
 }
 
