@@ -1,9 +1,10 @@
 //! One part of all rules, compiled: from a value to the set of rules that accept it.
 
 use super::rule_set::{Interner, RuleSet, SweptSet};
+use super::sorted_keys::{Key, SortedKeys};
 
 /// A value that ranges are made of.
-pub(super) trait Value: Copy + Ord {
+pub(super) trait Value: Key {
     /// The smallest value.
     const MIN: Self;
 
@@ -28,7 +29,7 @@ value!(u8, u16, u32, u128);
 /// Ascending disjoint ranges that cover all values: where each begins, and the rules that accept its values.
 #[derive(Debug, Clone)]
 pub(super) struct Axis<V> {
-    starts: Vec<V>,
+    starts: SortedKeys<V>,
     sets: Vec<RuleSet>,
 }
 
@@ -55,39 +56,40 @@ impl<V: Value> Axis<V> {
             }
         }
         changes.sort_unstable();
-        Self::sweep(set, &changes, interner)
-    }
-
-    fn sweep(mut set: SweptSet, changes: &[(V, Change, usize)], interner: &mut Interner) -> Self {
-        let mut axis = Self { starts: vec![V::MIN], sets: vec![interner.intern(set.bits())] };
-        for changes in changes.chunk_by(|one, other| one.0 == other.0) {
-            for (_, change, place) in changes {
-                match change {
-                    Change::Add => set.add(*place),
-                    Change::Remove => set.remove(*place),
-                }
-            }
-            axis.begin_range(changes[0].0, interner.intern(set.bits()));
-        }
-        axis
-    }
-
-    fn begin_range(&mut self, start: V, set: RuleSet) {
-        if start == V::MIN {
-            self.sets[0] = set;
-        } else if self.sets.last() != Some(&set) {
-            self.starts.push(start);
-            self.sets.push(set);
-        }
+        let ranges = sweep(set, &changes, interner);
+        let (starts, sets): (Vec<V>, Vec<RuleSet>) = ranges.into_iter().unzip();
+        Self { starts: SortedKeys::new(starts), sets }
     }
 
     /// The rules that accept a value.
     #[inline]
     pub(super) fn lookup(&self, value: V) -> RuleSet {
-        // The first range begins at the smallest value, so at least one start is not above the value.
-        let behind = self.starts.partition_point(|start| *start <= value);
-        self.sets[behind.saturating_sub(1)]
+        self.sets[self.starts.last_at_most(value)]
     }
+}
+
+/// Turns what begins and ends at each value into ranges with the rules that accept them.
+fn sweep<V: Value>(
+    mut set: SweptSet,
+    changes: &[(V, Change, usize)],
+    interner: &mut Interner,
+) -> Vec<(V, RuleSet)> {
+    let mut ranges = vec![(V::MIN, interner.intern(set.bits()))];
+    for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+        for (_, change, place) in changes {
+            match change {
+                Change::Add => set.add(*place),
+                Change::Remove => set.remove(*place),
+            }
+        }
+        let (start, accepted) = (changes[0].0, interner.intern(set.bits()));
+        match ranges.last_mut() {
+            Some(last) if last.0 == start => last.1 = accepted,
+            Some(last) if last.1 == accepted => {}
+            _ => ranges.push((start, accepted)),
+        }
+    }
+    ranges
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +111,7 @@ mod tests {
             Accepts::Ranges(vec![(21, 21), (0, 0)]),
             Accepts::Ranges(vec![(9, 3)]),
         ];
-        let mut interner = Interner::default();
+        let mut interner = Interner::new(rules.len());
         let axis = Axis::compile(&rules, &mut interner);
         let sets = interner.finish();
         for value in 0..=255 {

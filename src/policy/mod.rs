@@ -18,6 +18,7 @@ mod idle;
 mod outcome;
 mod rule;
 mod rule_set;
+mod sorted_keys;
 mod steering_table;
 
 pub use idle::{Idle, IdleReason, idle_rules};

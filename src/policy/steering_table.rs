@@ -81,7 +81,7 @@ impl SteeringTable {
 
 impl Compiled {
     fn new(rules: &[Rule]) -> Self {
-        let mut interner = Interner::default();
+        let mut interner = Interner::new(rules.len());
         Self {
             rules: rules.to_vec(),
             source: AddressAxis::compile(rules, |rule| &rule.from, &mut interner),
