@@ -70,7 +70,8 @@ impl Router {
         for (installed, add) in [(before, false), (after, true)] {
             let Some(key) = installed.map(|installed| installed.key) else { continue };
             let Some(neighbour) = self.neighbours.get_mut(&key) else { continue };
-            neighbour.selected = if add { neighbour.selected + 1 } else { neighbour.selected.saturating_sub(1) };
+            neighbour.selected =
+                if add { neighbour.selected + 1 } else { neighbour.selected.saturating_sub(1) };
             let fast = self.interfaces.get(&key.interface).is_some_and(|i| i.config.fast_hello.is_some());
             if fast && (neighbour.selected > 0) != neighbour.asked_fast {
                 self.hello_soon(key.interface, now);
@@ -126,12 +127,7 @@ impl Router {
     //= RFC 8966 §3.8.2.1 and §3.8.2.2
     /// If an unfeasible route is better than the selected one, or the only one, a newer sequence number would make
     /// it usable: ask for one.
-    fn ask_for_unfeasible(
-        &mut self,
-        prefix: Prefix,
-        candidates: &[Candidate<NeighbourKey>],
-        now: Instant,
-    ) {
+    fn ask_for_unfeasible(&mut self, prefix: Prefix, candidates: &[Candidate<NeighbourKey>], now: Instant) {
         let unfeasible = candidates.iter().filter(|candidate| !candidate.feasible);
         let Some(best) = unfeasible.min_by_key(|candidate| (candidate.metric, candidate.key)) else { return };
         if best.metric == INFINITY || self.own.contains_key(&prefix) {

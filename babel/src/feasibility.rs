@@ -17,8 +17,7 @@ pub(crate) struct Distance {
 impl Distance {
     /// Whether this is strictly better than `other`.
     pub(crate) const fn is_better_than(self, other: Self) -> bool {
-        self.seqno.is_newer_than(other.seqno)
-            || (self.seqno.0 == other.seqno.0 && self.metric < other.metric)
+        self.seqno.is_newer_than(other.seqno) || (self.seqno.0 == other.seqno.0 && self.metric < other.metric)
     }
 }
 

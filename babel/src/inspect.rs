@@ -39,11 +39,13 @@ impl Router {
     /// All routes, ours first, then by prefix and metric.
     #[must_use]
     pub fn routes(&self, now: Instant) -> Vec<RouteReport> {
-        let mut reports: Vec<_> = self.own.iter().map(|(prefix, metric)| self.own_report(*prefix, *metric)).collect();
+        let mut reports: Vec<_> =
+            self.own.iter().map(|(prefix, metric)| self.own_report(*prefix, *metric)).collect();
         for (prefix, destination) in &self.routes {
             let from = reports.len();
             let routes = destination.routes.iter();
-            reports.extend(routes.map(|(key, route)| self.route_report(*prefix, destination, *key, route, now)));
+            reports
+                .extend(routes.map(|(key, route)| self.route_report(*prefix, destination, *key, route, now)));
             if let Some(new) = reports.get_mut(from..) {
                 new.sort_by_key(|report| (!report.selected, report.metric));
             }

@@ -65,7 +65,12 @@ impl Router {
         error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn admit_neighbour(&mut self, key: NeighbourKey, received: Instant, now: Instant) -> Result<(), Violation> {
+    fn admit_neighbour(
+        &mut self,
+        key: NeighbourKey,
+        received: Instant,
+        now: Instant,
+    ) -> Result<(), Violation> {
         if let Some(neighbour) = self.neighbours.get_mut(&key) {
             neighbour.last_traffic = neighbour.last_traffic.max(received);
             return Ok(());

@@ -151,7 +151,8 @@ impl RequestTable {
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Repeat> {
         let mut due = Vec::new();
         for ((prefix, router_id), pending) in &mut self.entries {
-            let Some(repetition) = pending.repetition.as_mut().filter(|repetition| repetition.at <= now) else {
+            let Some(repetition) = pending.repetition.as_mut().filter(|repetition| repetition.at <= now)
+            else {
                 continue;
             };
             let (prefix, router_id) = (*prefix, *router_id);

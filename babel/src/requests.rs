@@ -24,9 +24,8 @@ impl Router {
             Some(prefix) => self.update_neighbour(key, prefix, now),
             None => {
                 let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
-                let recent = neighbour
-                    .last_dump
-                    .is_some_and(|at| now.saturating_duration_since(at) < DUMP_SPACING);
+                let recent =
+                    neighbour.last_dump.is_some_and(|at| now.saturating_duration_since(at) < DUMP_SPACING);
                 if !recent {
                     neighbour.last_dump = Some(now);
                     self.dump_to_neighbour(key, now);

@@ -91,7 +91,8 @@ impl RttEstimator {
 
     fn has_changed(&mut self, error: i64, sample: i64, received: Instant) -> bool {
         let smoothed = sample - error;
-        let other_side = self.agreeing.first().is_some_and(|(first, _)| (first - smoothed > 0) != (error > 0));
+        let other_side =
+            self.agreeing.first().is_some_and(|(first, _)| (first - smoothed > 0) != (error > 0));
         if other_side {
             self.agreeing.clear();
         }

@@ -82,7 +82,8 @@ mod tests {
         let routes = [unfeasible, candidate(2, INFINITY)];
         let choice = choose(Some(1), None, &routes, &Hysteresis::default(), start());
         assert_eq!(choice.selected, None);
-        let choice = choose(Some(1), None, &[unfeasible, candidate(3, 9000)], &Hysteresis::default(), start());
+        let choice =
+            choose(Some(1), None, &[unfeasible, candidate(3, 9000)], &Hysteresis::default(), start());
         assert_eq!(choice.selected, Some(3), "an unfeasible selected route is left at once");
     }
 

@@ -133,7 +133,8 @@ impl Router {
         self.requests.expire(now);
         self.withdrawn.retain(|_, at| now.saturating_duration_since(*at) < WITHDRAWN_LIFETIME);
         self.refused.retain(|_, at| now.saturating_duration_since(*at) < REFUSAL_PERIOD);
-        self.routes.retain(|_, destination| !destination.routes.is_empty() || destination.installed.is_some());
+        self.routes
+            .retain(|_, destination| !destination.routes.is_empty() || destination.installed.is_some());
     }
 
     //= RFC 8966 §3.5.4

@@ -321,4 +321,3 @@ fn finish(writer: PacketWriter<'_>) -> bool {
     writer.finish();
     !empty
 }
-

@@ -2,12 +2,7 @@
 //!
 //! [`packet::tlvs`] walks the frames, [`parser::Parser`] turns them into [`tlv::Tlv`] values while keeping the
 //! state of §4.5, and [`writer::PacketWriter`] does the reverse with prefix and router-id compression.
-#![deny(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::unwrap_used,
-    clippy::expect_used
-)]
+#![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod acknowledgment;
 pub mod address_encoding;

@@ -68,9 +68,8 @@ impl<'a> Iterator for RawTlvs<'a> {
             if kind == 0 {
                 continue;
             }
-            let frame = rest
-                .split_first()
-                .and_then(|(&length, rest)| rest.split_at_checked(usize::from(length)));
+            let frame =
+                rest.split_first().and_then(|(&length, rest)| rest.split_at_checked(usize::from(length)));
             return Some(match frame {
                 Some((body, rest)) => {
                     self.rest = rest;

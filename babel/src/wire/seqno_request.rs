@@ -40,7 +40,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Option<Tlv>, Malformed> {
     if !router_id.is_valid() {
         return Err(Malformed::Value("the router-id of a Seqno Request"));
     }
-    let EncodedPrefix::Net(destination) = address_encoding::prefix(&mut reader, encoding, length, &[])? else {
+    let EncodedPrefix::Net(destination) = address_encoding::prefix(&mut reader, encoding, length, &[])?
+    else {
         return Ok(None);
     };
     let context = if destination.addr().is_ipv4() { Context::Ipv4Route } else { Context::Ipv6Route };

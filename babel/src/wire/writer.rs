@@ -6,9 +6,7 @@ use ipnet::IpNet;
 
 use super::{
     acknowledgment,
-    address_encoding::{
-        IPV4, IPV4_VIA_IPV6, IPV6, WILDCARD, encode_address, significant_octets,
-    },
+    address_encoding::{IPV4, IPV4_VIA_IPV6, IPV6, WILDCARD, encode_address, significant_octets},
     hello::{self, Hello},
     ihu::{self, Ihu},
     next_hop,

@@ -9,7 +9,8 @@ use std::{
 };
 
 use babel::{
-    Config, Event, InterfaceConfig, InterfaceId, MULTICAST_GROUP, Prefix, RouteReport, Router, RouterId, Seqno,
+    Config, Event, InterfaceConfig, InterfaceId, MULTICAST_GROUP, Prefix, RouteReport, Router, RouterId,
+    Seqno,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use rand_core::Rng;
@@ -50,6 +51,7 @@ pub struct Network {
     pub octets: u64,
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
     wakes: Vec<Instant>,
+    booted: Vec<Instant>,
     counter: u64,
     rng: ChaCha20Rng,
     seed: u64,
@@ -94,6 +96,7 @@ impl Network {
             octets: 0,
             queue: BinaryHeap::new(),
             wakes: Vec::new(),
+            booted: Vec::new(),
             counter: 0,
             rng: ChaCha20Rng::seed_from_u64(seed),
             seed,
@@ -101,6 +104,7 @@ impl Network {
         for index in 0..routers {
             network.routers.push(None);
             network.wakes.push(start);
+            network.booted.push(start);
             network.boot(index, None);
         }
         network
@@ -109,6 +113,7 @@ impl Network {
     /// Starts router `index` anew; it originates its prefix, and its links are up again.
     pub fn boot(&mut self, index: usize, seqno: Option<Seqno>) {
         self.crash(index);
+        self.booted[index] = self.now;
         let mut config = Config::new(router_id(index));
         config.seqno = seqno;
         (self.adjust)(&mut config);
@@ -202,7 +207,7 @@ impl Network {
 
     fn step(&mut self, end: Instant, check: &mut impl FnMut(&Self, usize, Prefix)) -> bool {
         let due = self.queue.peek().is_some_and(|Reverse((at, _, _))| *at <= end);
-        let Some(Reverse((at, _, happening))) = self.queue.pop().filter(|_| due) else {
+        let Some(Reverse((at, _, happening))) = due.then(|| self.queue.pop()).flatten() else {
             self.now = end;
             return false;
         };
@@ -217,7 +222,9 @@ impl Network {
                 }
             }
             Happening::Wake(_) => {}
-            Happening::Delivery { link, to, multicast, payload } => self.deliver(link, to, multicast, &payload),
+            Happening::Delivery { link, to, multicast, payload } => {
+                self.deliver(link, to, multicast, &payload)
+            }
         }
         for index in before..self.log.len() {
             let (_, router, event) = &self.log[index];
@@ -309,17 +316,14 @@ impl Network {
 
     /// Panics if packets from `from` for `prefix` go in a circle.
     pub fn assert_no_loop(&self, from: usize, prefix: Prefix) {
-        let mut at = from;
-        for _ in 0..=self.routers.len() {
-            match self.next.get(&(at, prefix)) {
-                Some(next) if *next == from => panic!(
-                    "seed {}: loop for {prefix} through {from} after {:?}",
-                    self.seed,
-                    self.now - self.start
-                ),
-                Some(next) => at = *next,
-                None => return,
+        let mut path = vec![from];
+        while let Some(next) = path.last().and_then(|at| self.next.get(&(*at, prefix))) {
+            if let Some(first) = path.iter().position(|router| router == next) {
+                let since_boot = |router: &usize| (*router, self.now - self.booted[*router]);
+                let circle: Vec<_> = path[first..].iter().map(since_boot).collect();
+                panic!("seed {}: after {:?} a loop for {prefix}: {circle:?}", self.seed, self.elapsed());
             }
+            path.push(*next);
         }
     }
 
@@ -330,7 +334,8 @@ impl Network {
 
     /// How often router `index` changed its route for the prefix since `since` (time since the start).
     pub fn changes(&self, index: usize, prefix: Prefix, since: Duration) -> usize {
-        let is_change = |event: &Event| matches!(event, Event::RouteSelected { prefix: p, .. } if *p == prefix);
+        let is_change =
+            |event: &Event| matches!(event, Event::RouteSelected { prefix: p, .. } if *p == prefix);
         let lost = |event: &Event| matches!(event, Event::RouteLost { prefix: p } if *p == prefix);
         let recent = self.log.iter().filter(|(at, router, _)| *at >= since && *router == index);
         recent.filter(|(_, _, event)| is_change(event) || lost(event)).count()
