@@ -15,13 +15,33 @@
 //! [`Endpoint::handle_timeout`] when it fires. Every method that depends on time takes `now` last.
 #![forbid(unsafe_code)]
 
-mod authentication;
+mod admission;
+pub mod authentication;
+mod child_sa;
+mod collision;
 mod config;
+mod connection;
+mod cookie;
+mod duplicates;
 mod endpoint;
 mod error;
 mod event;
+mod exchange;
 mod identity;
+mod ike_sa;
+mod inbound;
+pub mod key_exchange;
+pub mod key_schedule;
+mod nat_detection;
+pub mod proposal;
+mod request_window;
+mod retransmission;
+mod sealed_message;
+pub mod sealed_payload;
 mod secret;
+mod shared;
+pub mod traffic_selectors;
+pub mod wire;
 
 pub use authentication::{Ed25519Signer, Signer, SignerUnavailable, VerifyingKey};
 pub use config::{Config, ConnectionConfig, ConnectionId, Limits, Path, SpiPlacement, Timers};

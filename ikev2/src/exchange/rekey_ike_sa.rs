@@ -1,0 +1,244 @@
+//! Rekeying the IKE SA, and both sides doing so at once (RFC 7296 §1.3.2, §2.8.2, §2.18, §2.25.2).
+
+use std::time::{Duration, Instant};
+
+use crate::child_sa::{ChildPhase, jittered};
+use crate::collision::{Outcome, compare};
+use crate::error::Violation;
+use crate::event::{Event, IkeDownReason, IkeSpis};
+use crate::exchange::create_child_sa::{agree, key_exchange_payload, retry};
+use crate::exchange::ike_sa_init::policy;
+use crate::exchange::{Contents, Pending, Refusal};
+use crate::ike_sa::{IkeSa, Phase, Secured, Want};
+use crate::key_exchange::{KeyExchange, Method};
+use crate::key_schedule::Freshness;
+use crate::proposal::IkeSuite;
+use crate::secret::SecretBytes;
+use crate::shared::{Action, Shared};
+use crate::wire::registry::notify;
+use crate::wire::{ExchangeType, Payload};
+
+/// How long we wait for the peer to delete the IKE SA that it replaced.
+const DELETE_GRACE: Duration = Duration::from_secs(30);
+/// Wait before another try when CHILD SAs are in motion.
+const BUSY_RETRY: Duration = Duration::from_millis(500);
+
+/// What the initiator keeps until the response.
+pub(crate) struct Rekey {
+    spi: u64,
+    nonce: Vec<u8>,
+    exchange: KeyExchange,
+    /// The peer's own rekey, if we answered one meanwhile.
+    passive: Option<Passive>,
+}
+
+struct Passive {
+    local_spi: u64,
+    spis: IkeSpis,
+    lowest_nonce: Vec<u8>,
+}
+
+/// Asks to replace the IKE SA.
+pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, method: Option<Method>, now: Instant) {
+    if !sa.is_established() {
+        return;
+    }
+    if sa.children.iter().any(|child| child.phase != ChildPhase::Installed) {
+        // What the peer still has to delete must be deleted on the SA that it knows.
+        return sa.want(Want::RekeyIke, Some(now + BUSY_RETRY));
+    }
+    let policy = policy(&shared.config);
+    let negotiated = sa.secured.as_ref().map(|secured| secured.suite.method);
+    let Some(method) = method.or(negotiated) else { return };
+    let (spi, nonce) = (shared.ike_spi(), shared.nonce());
+    let exchange = KeyExchange::initiate(method, &mut shared.rng);
+    let payloads = [
+        Payload::SecurityAssociation(policy.offer(&spi.to_be_bytes())),
+        Payload::Nonce(nonce.clone()),
+        key_exchange_payload(&exchange),
+    ];
+    sa.rekey_at = None;
+    let pending = Pending::RekeyIke(Box::new(Rekey { spi, nonce, exchange, passive: None }));
+    sa.send_request(shared, ExchangeType::CreateChildSa, &payloads, pending, now);
+}
+
+/// Takes the response.
+///
+/// # Errors
+/// [`Violation`] if the response breaks the protocol.
+pub(crate) fn finish(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    rekey: Rekey,
+    contents: Contents<'_>,
+    now: Instant,
+) -> Result<(), Violation> {
+    if let Some(error) = contents.error() {
+        if rekey.passive.is_some() {
+            adopt(sa, shared, rekey.passive, now);
+        } else if let Some(method) = other_method(shared, error, &rekey) {
+            start(sa, shared, Some(method), now);
+        } else {
+            retry(sa, shared, Want::RekeyIke, now);
+        }
+        return Ok(());
+    }
+    let choice = policy(&shared.config).confirm(contents.sa()?)?;
+    let remote_spi = spi_of(&choice.spi).ok_or(Violation::Forbidden("IKE SPI"))?;
+    let nonce_r = contents.nonce()?;
+    let (method, public) = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
+    if method != rekey.exchange.method().code() || choice.suite.method != rekey.exchange.method() {
+        return Err(Violation::NotOffered("a key exchange method"));
+    }
+    let secret = rekey.exchange.complete(public)?;
+    let fresh = Freshness { nonce_i: &rekey.nonce, nonce_r, spi_i: rekey.spi, spi_r: remote_spi };
+    let lowest = rekey.nonce.as_slice().min(nonce_r);
+    let outcome =
+        rekey.passive.as_ref().map_or(Outcome::Ours, |passive| compare(lowest, &passive.lowest_nonce));
+    let mut new = successor(sa, shared, (rekey.spi, remote_spi), true, choice.suite, &[secret], fresh, now);
+    match outcome {
+        Outcome::Ours => {
+            hand_over(sa, shared, new, true);
+            //= RFC 7296 §2.8.2: exactly the old SA is deleted, by the initiator of its successor.
+            sa.tasks.clear();
+            sa.phase = Phase::Closing;
+            sa.want(Want::DeleteIke(IkeDownReason::Rekeyed), None);
+        }
+        Outcome::Theirs => {
+            new.phase = Phase::Closing;
+            new.established = None;
+            new.want(Want::DeleteIke(IkeDownReason::Redundant), None);
+            shared.actions.push_back(Action::Insert(Box::new(new)));
+            adopt(sa, shared, rekey.passive, now);
+        }
+    }
+    Ok(())
+}
+
+fn other_method(shared: &Shared, error: &crate::wire::Notify, rekey: &Rekey) -> Option<Method> {
+    let wanted = u16::from_be_bytes(error.data.as_slice().try_into().ok()?);
+    let known = error.kind == notify::INVALID_KE_PAYLOAD;
+    let method =
+        policy(&shared.config).methods.into_iter().find(|method| known && method.code() == wanted)?;
+    (method != rekey.exchange.method()).then_some(method)
+}
+
+/// An IKE SPI as it stands in a proposal.
+fn spi_of(octets: &[u8]) -> Option<u64> {
+    let spi = u64::from_be_bytes(octets.try_into().ok()?);
+    (spi != 0).then_some(spi)
+}
+
+/// The new IKE SA, without CHILD SAs yet.
+#[expect(clippy::too_many_arguments, reason = "each is one ingredient of the new SA")]
+fn successor(
+    sa: &IkeSa,
+    shared: &mut Shared,
+    (local_spi, remote_spi): (u64, u64),
+    initiator: bool,
+    suite: IkeSuite,
+    secrets: &[SecretBytes],
+    fresh: Freshness<'_>,
+    now: Instant,
+) -> IkeSa {
+    let mut new = IkeSa::new(local_spi, initiator, sa.path, now);
+    new.remote_spi = remote_spi;
+    new.connection = sa.connection;
+    new.peer = sa.peer;
+    new.phase = Phase::Established;
+    new.established = Some(now);
+    new.rekey_at = Some(now + jittered(shared.config.timers.ike_rekey, shared));
+    if let Some(secured) = &sa.secured {
+        let keys = secured.keys.rekeyed(suite.prf, suite.cipher, secrets, fresh);
+        new.secured = Some(Secured::new(suite, keys, initiator));
+    }
+    new.log_keys(shared);
+    new
+}
+
+/// CHILD SAs and waiting tasks of `sa` go to its successor, which starts to live.
+fn hand_over(sa: &mut IkeSa, shared: &mut Shared, mut new: IkeSa, initiator: bool) {
+    new.children = std::mem::take(&mut sa.children);
+    let keep = |task: &crate::ike_sa::Task| task.what != Want::RekeyIke && task.what != Want::Liveness;
+    new.tasks = std::mem::take(&mut sa.tasks).into_iter().filter(keep).collect();
+    new.supersedes = std::mem::take(&mut sa.supersedes);
+    announce(sa, shared, new.local_spi, new.spis(), initiator);
+    // Indexed before the response leaves, so that the peer's next message finds it.
+    shared.actions.push_back(Action::Insert(Box::new(new)));
+}
+
+fn announce(sa: &IkeSa, shared: &mut Shared, new: u64, new_spis: IkeSpis, initiator: bool) {
+    let Some(connection) = sa.connection else { return };
+    shared.events.push_back(Event::IkeRekeyed { connection, old: sa.spis(), new: new_spis, initiator });
+    shared.actions.push_back(Action::Replaced { connection, old: sa.local_spi, new });
+}
+
+/// The peer's rekey stands: its SA inherits, and the peer deletes the old one.
+fn adopt(sa: &mut IkeSa, shared: &mut Shared, passive: Option<Passive>, now: Instant) {
+    let Some(passive) = passive else { return };
+    announce(sa, shared, passive.local_spi, passive.spis, false);
+    shared.actions.push_back(Action::Adopt {
+        into: passive.local_spi,
+        children: std::mem::take(&mut sa.children),
+        tasks: std::mem::take(&mut sa.tasks),
+    });
+    sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by: passive.local_spi };
+}
+
+/// The peer deletes `sa` while our own rekey of it is outstanding.
+//= RFC 7296 §2.25.2: reply as usual, and forget about the own rekeying request.
+pub(crate) fn conclude(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
+    if let Some(Pending::RekeyIke(rekey)) =
+        sa.pending.take_if(|pending| matches!(pending, Pending::RekeyIke(_)))
+    {
+        sa.window.abandon();
+        adopt(sa, shared, rekey.passive, now);
+    }
+}
+
+/// Answers the peer's request to replace the IKE SA.
+///
+/// # Errors
+/// [`Refusal`] with the notification of the RFC.
+pub(crate) fn respond(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    contents: Contents<'_>,
+    now: Instant,
+) -> Result<Vec<Payload>, Refusal> {
+    let busy = match &sa.pending {
+        Some(Pending::CreateChild(_) | Pending::RekeyChild(_) | Pending::DeleteChild { .. }) => true,
+        Some(Pending::RekeyIke(rekey)) => rekey.passive.is_some(),
+        _ => false,
+    };
+    if busy || sa.children.iter().any(|child| child.phase == ChildPhase::Deleting) {
+        //= RFC 7296 §2.25.2
+        return Err(Refusal::with(notify::TEMPORARY_FAILURE));
+    }
+    let sent = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
+    let nonce_i = contents.nonce()?.to_vec();
+    let choice = policy(&shared.config).select(contents.sa()?, Some(sent.0));
+    let choice = choice.ok_or(Refusal::with(notify::NO_PROPOSAL_CHOSEN))?;
+    let remote_spi = spi_of(&choice.spi).ok_or(Violation::Forbidden("IKE SPI"))?;
+    let (exchange, secrets) = agree(shared, Some(choice.suite.method), Some(sent))?;
+    let (local_spi, nonce_r) = (shared.ike_spi(), shared.nonce());
+    let fresh = Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: remote_spi, spi_r: local_spi };
+    let mut new = successor(sa, shared, (local_spi, remote_spi), false, choice.suite, &secrets, fresh, now);
+    // Our own requests wait until the peer surely knows the new SA.
+    new.hold_until = Some(now + shared.config.timers.inbound_overlap);
+    let mut proposal = choice.proposal;
+    proposal.spi = local_spi.to_be_bytes().to_vec();
+    let mut payloads = vec![Payload::SecurityAssociation(vec![proposal]), Payload::Nonce(nonce_r.clone())];
+    payloads.extend(exchange.as_ref().map(key_exchange_payload));
+    if let Some(Pending::RekeyIke(rekey)) = &mut sa.pending {
+        let lowest_nonce = nonce_i.min(nonce_r);
+        rekey.passive = Some(Passive { local_spi, spis: new.spis(), lowest_nonce });
+        new.rekey_at = None;
+        shared.actions.push_back(Action::Insert(Box::new(new)));
+    } else {
+        hand_over(sa, shared, new, false);
+        sa.rekey_at = None;
+        sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by: local_spi };
+    }
+    Ok(payloads)
+}

@@ -1,0 +1,241 @@
+//! A datagram that belongs to an existing IKE SA: decrypt, order, dispatch, answer.
+
+use std::time::Instant;
+
+use crate::config::Path;
+use crate::error::{Malformed, Violation};
+use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
+use crate::exchange::{self, Contents, Refusal, ike_auth, ike_sa_init};
+use crate::ike_sa::{IkeSa, Phase};
+use crate::request_window::Arrival;
+use crate::retransmission::Due;
+use crate::sealed_message::{OpenedMessage, open_message};
+use crate::shared::Shared;
+use crate::wire::{ExchangeType, Header, Message, Payload, decode_chain};
+
+/// Takes a datagram whose SPIs name `sa`.
+pub(crate) fn handle(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    path: Path,
+    header: &Header,
+    datagram: &[u8],
+    now: Instant,
+) {
+    let Ok(exchange) = header.exchange() else {
+        // An unknown exchange type cannot be answered before it is authenticated, and is not worth it then.
+        return shared.reject(path, Rejection::Violation(Violation::Unexpected("exchange type")), now);
+    };
+    //= RFC 7296 §2.2: the flag tells who is the original initiator, and must fit.
+    if header.initiator == sa.initiator {
+        return shared.reject(path, Rejection::Violation(Violation::Forbidden("initiator flag")), now);
+    }
+    match (exchange, header.response) {
+        (ExchangeType::IkeSaInit, true) => {
+            let expected = sa.window.outstanding() == Some(0) && header.message_id == 0;
+            if expected && matches!(sa.pending, Some(exchange::Pending::IkeSaInit(_))) {
+                ike_sa_init::finish(sa, shared, path, datagram, now);
+            }
+        }
+        (ExchangeType::IkeSaInit, false) => {}
+        (_, false) => handle_request(sa, shared, path, header, exchange, datagram, now),
+        (_, true) => handle_response(sa, shared, path, header, exchange, datagram, now),
+    }
+}
+
+fn handle_request(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    path: Path,
+    header: &Header,
+    exchange: ExchangeType,
+    datagram: &[u8],
+    now: Instant,
+) {
+    match sa.window.arrival(header.message_id, datagram) {
+        Arrival::New if sa.is_closed() => return,
+        Arrival::New => {}
+        //= RFC 7296 §2.11: the answer goes to where the request came from.
+        Arrival::Repeat(datagrams) => {
+            postpone_switch(sa, shared, now);
+            return shared.transmit(path, &datagrams);
+        }
+        Arrival::OutOfWindow => return shared.reject(path, Rejection::MessageId, now),
+    }
+    let opened = match open(sa, datagram) {
+        Ok(opened) => opened,
+        Err(malformed) => return shared.reject(path, Rejection::Malformed(malformed), now),
+    };
+    // From here on the sender is who shares the keys.
+    sa.last_inbound = now;
+    follow(sa, shared, path);
+    let response = decode_chain(opened.first_inner, &opened.plaintext)
+        .map_err(Refusal::from)
+        .and_then(|payloads| process(sa, shared, path, exchange, &payloads, now));
+    let fatal = matches!(&response, Err(refusal) if refusal.fatal);
+    let payloads = response.unwrap_or_else(|refusal| vec![Payload::Notify(refusal.notify)]);
+    sa.send_response(shared, header, datagram, path, &payloads);
+    if let Some(reason) = sa.ending.take() {
+        sa.close(shared, reason, now);
+    } else if fatal {
+        sa.close(shared, IkeDownReason::ProtocolError, now);
+    }
+}
+
+/// The peer repeats a request, so it lacks our response: it does not have a new CHILD SA yet.
+fn postpone_switch(sa: &mut IkeSa, shared: &Shared, now: Instant) {
+    for child in &mut sa.children {
+        if child.sure_at.is_some() {
+            child.sure_at = Some(now + shared.config.timers.outbound_fallback);
+        }
+    }
+}
+
+fn process(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    path: Path,
+    exchange: ExchangeType,
+    payloads: &[Payload],
+    now: Instant,
+) -> Result<Vec<Payload>, Refusal> {
+    if !sa.is_half_open() {
+        // What was unsure before this request is sure after it: the peer sends it only once it has our
+        // last response.
+        let known: Vec<u32> =
+            sa.children.iter().filter(|child| child.sure_at.is_some()).map(|child| child.spi_in).collect();
+        let response = exchange::respond(sa, shared, exchange, payloads, now);
+        confirm_known(sa, shared, &known, now);
+        return response;
+    }
+    if exchange != ExchangeType::IkeAuth {
+        return Err(Violation::Unexpected("exchange before IKE_AUTH").into());
+    }
+    let Phase::HalfOpen(responded) = std::mem::replace(&mut sa.phase, Phase::Initiating) else {
+        return Err(Violation::Unexpected("IKE_AUTH").into());
+    };
+    let response = ike_auth::respond(sa, shared, &responded, Contents(payloads), now);
+    response.map_err(|(refusal, reason)| {
+        sa.phase = Phase::HalfOpen(responded);
+        shared.reject(path, reason, now);
+        refusal
+    })
+}
+
+fn confirm_known(sa: &mut IkeSa, shared: &mut Shared, known: &[u32], now: Instant) {
+    let fresh: Vec<(u32, Option<Instant>)> = sa
+        .children
+        .iter_mut()
+        .filter(|child| !known.contains(&child.spi_in))
+        .map(|child| (child.spi_in, child.sure_at.take()))
+        .collect();
+    sa.confirm(shared, now);
+    for (spi_in, sure_at) in fresh {
+        if let Some(child) = sa.child_by_inbound(spi_in) {
+            child.sure_at = sure_at;
+        }
+    }
+}
+
+fn handle_response(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    path: Path,
+    header: &Header,
+    exchange: ExchangeType,
+    datagram: &[u8],
+    now: Instant,
+) {
+    let expected = sa.pending.as_ref().map(exchange::exchange_of);
+    if sa.window.outstanding() != Some(header.message_id) || expected != Some(exchange) {
+        return shared.reject(path, Rejection::MessageId, now);
+    }
+    let opened = match open(sa, datagram) {
+        Ok(opened) => opened,
+        Err(malformed) => return shared.reject(path, Rejection::Malformed(malformed), now),
+    };
+    sa.last_inbound = now;
+    follow(sa, shared, path);
+    if let Some(round_trip) = sa.window.completed(now) {
+        sa.round_trip = Some(round_trip);
+    }
+    let Some(pending) = sa.pending.take() else { return };
+    let attempt = matches!(pending, exchange::Pending::IkeAuth(_));
+    let result = match decode_chain(opened.first_inner, &opened.plaintext) {
+        Ok(payloads) => {
+            let result = exchange::finish(sa, shared, pending, &payloads, now);
+            result.map_err(|violation| (Rejection::Violation(violation), DialFailure::Violation(violation)))
+        }
+        Err(malformed) => Err((Rejection::Malformed(malformed), DialFailure::Malformed(malformed))),
+    };
+    match result {
+        // An answer to our request shows that the peer has what our earlier responses said.
+        Ok(()) if sa.is_established() => sa.confirm(shared, now),
+        Ok(()) => {}
+        Err((reason, failure)) => {
+            shared.reject(path, reason, now);
+            if attempt {
+                ike_auth::abandon(sa, shared, failure, now);
+            } else {
+                //= RFC 7296 §2.21.3
+                sa.close(shared, IkeDownReason::ProtocolError, now);
+            }
+        }
+    }
+}
+
+fn open(sa: &mut IkeSa, datagram: &[u8]) -> Result<OpenedMessage, Malformed> {
+    if sa.secured.is_none()
+        && let Phase::HalfOpen(responded) = &sa.phase
+    {
+        let spis = sa.spis();
+        let secured = responded.secure((spis.initiator, spis.responder));
+        sa.secured = Some(secured.map_err(|_| Malformed::Value("key exchange value"))?);
+    }
+    let Some(secured) = &sa.secured else { return Err(Malformed::Value("message before key exchange")) };
+    let message = Message::decode(datagram)?;
+    open_message(&secured.inbound, datagram, &message.payloads)
+}
+
+/// An authenticated message that is the newest of its kind came from here: so is the peer.
+//= RFC 7296 §2.23: dynamic update of the peer's address.
+fn follow(sa: &mut IkeSa, shared: &mut Shared, path: Path) {
+    if sa.path == path {
+        return;
+    }
+    let moved = sa.path.remote != path.remote;
+    sa.path = path;
+    if let Some(connection) = sa.connection.filter(|_| moved && sa.is_established()) {
+        shared.events.push_back(Event::PathChanged { connection, path });
+    }
+}
+
+/// Repeats the outstanding request if it is time, or gives the peer up.
+pub(crate) fn retransmit(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
+    let (due, datagrams) = sa.window.poll(&shared.config.timers, &mut shared.rng, now);
+    match due {
+        Due::Wait => {}
+        Due::Resend => {
+            let datagrams = datagrams.to_vec();
+            shared.transmit(sa.path, &datagrams);
+        }
+        Due::GiveUp => give_up(sa, shared, now),
+    }
+}
+
+fn give_up(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
+    match &sa.pending {
+        Some(exchange::Pending::IkeSaInit(initiation)) => {
+            let failure = initiation.failure();
+            ike_auth::abandon(sa, shared, failure, now);
+        }
+        Some(exchange::Pending::IkeAuth(_)) => {
+            ike_auth::abandon(sa, shared, DialFailure::NoAnswerToAuth, now)
+        }
+        Some(exchange::Pending::DeleteIke(reason)) => {
+            let reason = *reason;
+            sa.close(shared, reason, now);
+        }
+        _ => sa.close(shared, IkeDownReason::PeerSilent, now),
+    }
+}
