@@ -1,16 +1,43 @@
 //! What goes over the control socket: one JSON object per line, requests up, replies down.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::report::{
     AssociationsReport, ExplainReport, FlowDescription, NeighboursReport, PingReport, RegistryReport, RoutesReport,
-    StatusReport, TraceReport,
+    StatusReport, Text, TraceReport,
 };
 
 /// Version of the protocol. A daemon refuses other versions in words.
 pub const VERSION: u32 = 1;
+
+/// Longest request in bytes, its line end included.
+pub const MAX_REQUEST: usize = 64 * 1024;
+
+/// A request's line as it is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct MessageLine<'a> {
+    pub(super) version: u32,
+    pub(super) request: &'a Request,
+}
+
+/// A request's line as it is received: the version is judged before the request.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope {
+    pub(super) version: u32,
+    pub(super) request: serde_json::Value,
+}
+
+/// A reply's line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ReplyLine {
+    pub(super) version: u32,
+    pub(super) reply: Reply,
+    /// Whether other lines follow.
+    pub(super) more: bool,
+}
 
 /// What a command asks the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +100,30 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// How long the daemon may be silent before a command gives up.
+    pub fn patience(&self) -> Duration {
+        const USUAL: Duration = Duration::from_secs(10);
+        match self {
+            Self::Trace { count, timeout_ms, .. } => {
+                USUAL + Duration::from_millis(u64::from(*timeout_ms)).saturating_mul(*count)
+            }
+            Self::Ping { interval_ms, timeout_ms, .. } => {
+                USUAL + Duration::from_millis(u64::from(*interval_ms) + u64::from(*timeout_ms))
+            }
+            // A reload reads the registry, perhaps over the network.
+            Self::Reload => Duration::from_secs(60),
+            Self::Status { .. }
+            | Self::Routes { .. }
+            | Self::Neighbours
+            | Self::Associations { .. }
+            | Self::Explain { .. }
+            | Self::Registry
+            | Self::Log { .. } => USUAL,
+        }
+    }
+}
+
 /// What the daemon answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -100,6 +151,41 @@ pub enum Reply {
     },
     /// The daemon cannot or will not.
     Refused(Refusal),
+}
+
+impl Reply {
+    /// The reply for people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Status(report) => report.text(),
+            Self::Routes(report) => report.text(),
+            Self::Neighbours(report) => report.text(),
+            Self::Associations(report) => report.text(),
+            Self::Explain(report) => report.text(),
+            Self::Trace(report) => report.text(),
+            Self::Ping(report) => report.text(),
+            Self::Registry(report) => report.text(),
+            Self::Done { text } | Self::Refused(Refusal { text, .. }) => format!("{text}\n"),
+        }
+    }
+
+    /// The reply as one JSON document, as `--json` prints it.
+    ///
+    /// # Errors
+    /// Never for the reports of this crate: all their keys are strings.
+    pub fn json(&self) -> serde_json::Result<String> {
+        match self {
+            Self::Status(report) => serde_json::to_string_pretty(report),
+            Self::Routes(report) => serde_json::to_string_pretty(report),
+            Self::Neighbours(report) => serde_json::to_string_pretty(report),
+            Self::Associations(report) => serde_json::to_string_pretty(report),
+            Self::Explain(report) => serde_json::to_string_pretty(report),
+            Self::Trace(report) => serde_json::to_string_pretty(report),
+            Self::Ping(report) => serde_json::to_string_pretty(report),
+            Self::Registry(report) => serde_json::to_string_pretty(report),
+            Self::Done { .. } | Self::Refused(_) => serde_json::to_string_pretty(self),
+        }
+    }
 }
 
 /// Why a request was refused.

@@ -1,5 +1,6 @@
 //! `viamesh explain`: which policy takes a packet, and which way it goes.
 
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
@@ -100,6 +101,171 @@ pub enum Verdict {
 
 impl Text for ExplainReport {
     fn text(&self) -> String {
-        String::new()
+        let mut text = format!("{}\n\n", self.flow);
+        text.push_str(&self.rule_lines());
+        let path = (!self.path.is_empty()).then(|| self.path.join(" > "));
+        let segments: Vec<String> = self.segments.iter().map(Ipv6Addr::to_string).collect();
+        let segments = (!segments.is_empty()).then(|| segments.join("  "));
+        let facts = [
+            ("path", path),
+            ("segments", segments),
+            ("exit", self.exit.clone()),
+            ("size", self.size.map(|size| size.to_string())),
+            ("now", self.now.clone()),
+        ];
+        let mut any = false;
+        for (name, fact) in facts {
+            if let Some(fact) = fact {
+                let _ = writeln!(text, "  {name:<8}  {fact}");
+                any = true;
+            }
+        }
+        if any {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}", self.verdict);
+        text
+    }
+}
+
+impl ExplainReport {
+    fn rule_lines(&self) -> String {
+        if self.rules.is_empty() {
+            return "  no policy looks at it\n\n".to_owned();
+        }
+        let width = |cell: fn(&RuleVerdict) -> &String| {
+            self.rules.iter().map(|rule| cell(rule).chars().count()).max().unwrap_or(0)
+        };
+        let policy = width(|rule| &rule.policy);
+        let position = width(|rule| &rule.position);
+        let mut text = String::new();
+        for rule in &self.rules {
+            let verdict = if rule.matched { "match" } else { "skip" };
+            let _ = writeln!(
+                text,
+                "  {verdict:<5}  {:<policy$}  {:<position$}  {}",
+                rule.policy, rule.position, rule.reason
+            );
+        }
+        text.push('\n');
+        text
+    }
+}
+
+impl fmt::Display for FlowDescription {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} to {}", self.source, self.destination)?;
+        if let Some(protocol) = &self.protocol {
+            write!(formatter, ", {protocol}")?;
+        }
+        if let Some(port) = self.destination_port {
+            write!(formatter, " {port}")?;
+        }
+        if let Some(port) = self.source_port {
+            write!(formatter, " from port {port}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SizeBudget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "at most {} bytes", self.mtu)?;
+        match self.routing_header {
+            0 => Ok(()),
+            header => write!(formatter, "; {header} bytes of routing header on a {}-byte tunnel", self.tunnel_mtu),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forwarded(Delivery::Link { node }) => write!(formatter, "forwarded to {node}"),
+            Self::Forwarded(Delivery::Local) => formatter.write_str("delivered here"),
+            Self::Forwarded(Delivery::Outside) => formatter.write_str("not for the mesh: the host's own routes decide"),
+            Self::Dropped { reason, text } => write!(formatter, "dropped: {text} ({reason})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::FORMAT;
+
+    fn rule(matched: bool, policy: &str, position: &str, reason: &str) -> RuleVerdict {
+        RuleVerdict { matched, policy: policy.to_owned(), position: position.to_owned(), reason: reason.to_owned() }
+    }
+
+    fn report() -> ExplainReport {
+        ExplainReport {
+            format: FORMAT,
+            flow: FlowDescription {
+                source: "10.1.3.4".parse().unwrap(),
+                destination: "10.4.0.9".parse().unwrap(),
+                protocol: Some("tcp".to_owned()),
+                source_port: None,
+                destination_port: Some(443),
+            },
+            rules: vec![
+                rule(false, "guests", "node.yaml:9", "source is not in 10.1.99.0/24"),
+                rule(true, "inspected", "node.yaml:13", "first match"),
+            ],
+            path: ["alpha", "bravo", "charlie", "bravo", "partner/delta"].map(str::to_owned).to_vec(),
+            segments: vec!["fd5d:ac::b:e".parse().unwrap(), "fd5d:ac::d:46".parse().unwrap()],
+            exit: Some("partner/delta announces 10.4.0.0/16 (learned 2 s ago)".to_owned()),
+            size: Some(SizeBudget { mtu: 1342, routing_header: 96, tunnel_mtu: 1438 }),
+            now: Some("every stop is reachable; last packet 0.3 s ago".to_owned()),
+            verdict: Verdict::Forwarded(Delivery::Link { node: "bravo".to_owned() }),
+        }
+    }
+
+    #[test]
+    fn the_reasons_stand_before_the_way() {
+        insta::assert_snapshot!(report().text(), @"
+        10.1.3.4 to 10.4.0.9, tcp 443
+
+          skip   guests     node.yaml:9   source is not in 10.1.99.0/24
+          match  inspected  node.yaml:13  first match
+
+          path      alpha > bravo > charlie > bravo > partner/delta
+          segments  fd5d:ac::b:e  fd5d:ac::d:46
+          exit      partner/delta announces 10.4.0.0/16 (learned 2 s ago)
+          size      at most 1342 bytes; 96 bytes of routing header on a 1438-byte tunnel
+          now       every stop is reachable; last packet 0.3 s ago
+
+        forwarded to bravo
+        ");
+    }
+
+    #[test]
+    fn a_drop_names_its_reason() {
+        let report = ExplainReport {
+            rules: Vec::new(),
+            path: Vec::new(),
+            segments: Vec::new(),
+            exit: None,
+            size: None,
+            now: None,
+            verdict: Verdict::Dropped {
+                reason: "no-route".to_owned(),
+                text: "no node announces the destination".to_owned(),
+            },
+            ..report()
+        };
+        insta::assert_snapshot!(report.text(), @"
+        10.1.3.4 to 10.4.0.9, tcp 443
+
+          no policy looks at it
+
+        dropped: no node announces the destination (no-route)
+        ");
+    }
+
+    #[test]
+    fn json_comes_back_the_same() {
+        let json = serde_json::to_string(&report()).unwrap();
+        assert_eq!(serde_json::from_str::<ExplainReport>(&json).unwrap(), report());
     }
 }

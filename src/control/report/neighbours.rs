@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use crate::control::quantity::{or_dash, round_trip, whole_span};
+use crate::control::table::{Align, Table};
 
 /// The answer to `neighbours`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +50,78 @@ pub struct NeighbourEntry {
 
 impl Text for NeighboursReport {
     fn text(&self) -> String {
-        String::new()
+        if self.neighbours.is_empty() {
+            return "no neighbours\n".to_owned();
+        }
+        let mut table = Table::new(&[
+            ("NODE", Align::Left),
+            ("LINK", Align::Left),
+            ("HEARD", Align::Right),
+            ("RXCOST", Align::Right),
+            ("TXCOST", Align::Right),
+            ("COST", Align::Right),
+            ("RTT", Align::Right),
+            ("ROUTES", Align::Right),
+            ("SINCE", Align::Left),
+        ]);
+        for neighbour in &self.neighbours {
+            table.row([
+                neighbour.node.clone(),
+                neighbour.link.clone(),
+                format!("{}/16", neighbour.hello_history.count_ones()),
+                or_infinite(neighbour.rxcost),
+                or_infinite(neighbour.txcost),
+                or_infinite(neighbour.cost),
+                or_dash(neighbour.rtt_ms.map(round_trip)),
+                neighbour.routes.to_string(),
+                whole_span(neighbour.since_seconds),
+            ]);
+        }
+        table.text()
+    }
+}
+
+fn or_infinite(cost: Option<u32>) -> String {
+    cost.map_or_else(|| "infinite".to_owned(), |cost| cost.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::FORMAT;
+
+    #[test]
+    fn each_neighbour_has_a_line() {
+        let bravo = NeighbourEntry {
+            node: "bravo".to_owned(),
+            link: "0 > bravo/0".to_owned(),
+            address: "fe80::1".parse().unwrap(),
+            hello_history: 0xfffe,
+            unicast_history: Some(0xffff),
+            rxcost: Some(8),
+            txcost: Some(8),
+            cost: Some(164),
+            rtt_ms: Some(40.2),
+            hello_interval_seconds: 4.0,
+            routes: 12,
+            ours: true,
+            since_seconds: 7200,
+        };
+        let charlie = NeighbourEntry {
+            node: "charlie".to_owned(),
+            link: "0 > charlie/0".to_owned(),
+            hello_history: 0,
+            cost: None,
+            txcost: None,
+            rtt_ms: None,
+            routes: 0,
+            ..bravo.clone()
+        };
+        let report = NeighboursReport { format: FORMAT, neighbours: vec![bravo, charlie] };
+        insta::assert_snapshot!(report.text(), @"
+        NODE      LINK            HEARD   RXCOST     TXCOST       COST     RTT   ROUTES   SINCE
+        bravo     0 > bravo/0     15/16        8          8        164   40 ms       12   2 h
+        charlie   0 > charlie/0    0/16        8   infinite   infinite       -        0   2 h
+        ");
     }
 }

@@ -1,8 +1,12 @@
 //! `viamesh registry`: whom the registry names.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use crate::control::quantity::or_dash;
+use crate::control::table::{Align, Table};
 
 /// The answer to `registry`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +60,88 @@ pub struct RegistryEndpoint {
 
 impl Text for RegistryReport {
     fn text(&self) -> String {
-        String::new()
+        let organizations = self.organizations.iter().map(RegistryOrganization::text);
+        organizations.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl RegistryOrganization {
+    fn text(&self) -> String {
+        let mut text = match &self.fingerprint {
+            Some(fingerprint) => format!("{}   {fingerprint}\n", self.organization),
+            None => format!("{}\n", self.organization),
+        };
+        let mut table = Table::new(&[
+            ("  NODE", Align::Left),
+            ("ENDPOINTS", Align::Left),
+            ("LOCATOR", Align::Left),
+            ("OWN KEY", Align::Left),
+        ]);
+        for node in &self.nodes {
+            let mark = if node.this_node { " (this node)" } else { "" };
+            let endpoints: Vec<String> = node.endpoints.iter().map(RegistryEndpoint::to_string).collect();
+            table.row([
+                format!("  {}{mark}", node.node),
+                endpoints.join(", "),
+                or_dash(node.locator.clone()),
+                or_dash(node.fingerprint.clone()),
+            ]);
+        }
+        text.push_str(&table.text());
+        text
+    }
+}
+
+impl fmt::Display for RegistryEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { serial_number, address_family, address, port } = self;
+        match address {
+            Some(address) if address.contains(':') => write!(formatter, "{serial_number}: [{address}]:{port}"),
+            Some(address) => write!(formatter, "{serial_number}: {address}:{port}"),
+            None => write!(formatter, "{serial_number}: {address_family}, dials out"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::FORMAT;
+
+    #[test]
+    fn organizations_have_their_nodes_below_them() {
+        let endpoint = |address: Option<&str>| RegistryEndpoint {
+            serial_number: "0".to_owned(),
+            address_family: "ip4".to_owned(),
+            address: address.map(str::to_owned),
+            port: 13000,
+        };
+        let node = |node: &str, this_node: bool, address: Option<&str>| RegistryNode {
+            node: node.to_owned(),
+            fingerprint: None,
+            locator: Some("fd5d:ac:1:2::/64".to_owned()),
+            this_node,
+            endpoints: vec![endpoint(address)],
+        };
+        let report = RegistryReport {
+            format: FORMAT,
+            source: "/etc/viamesh/registry.yaml".to_owned(),
+            organizations: vec![RegistryOrganization {
+                organization: "acme".to_owned(),
+                fingerprint: Some("SHA256:9f1c".to_owned()),
+                nodes: vec![
+                    node("alpha", true, Some("alpha.acme.example")),
+                    node("bravo", false, Some("2001:db8::2")),
+                    node("charlie", false, None),
+                ],
+            }],
+        };
+        insta::assert_snapshot!(report.text(), @"
+        acme   SHA256:9f1c
+          NODE                ENDPOINTS                     LOCATOR            OWN KEY
+          alpha (this node)   0: alpha.acme.example:13000   fd5d:ac:1:2::/64   -
+          bravo               0: [2001:db8::2]:13000        fd5d:ac:1:2::/64   -
+          charlie             0: ip4, dials out             fd5d:ac:1:2::/64   -
+        ");
     }
 }

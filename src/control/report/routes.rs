@@ -1,11 +1,14 @@
 //! `viamesh routes`: what Babel knows.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use crate::control::quantity::{ago, or_dash, round_trip};
+use crate::control::table::{Align, Table};
 
 /// The answer to `routes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +76,123 @@ pub struct RouteEntry {
 
 impl Text for RoutesReport {
     fn text(&self) -> String {
-        String::new()
+        if self.routes.is_empty() {
+            return match self.address {
+                Some(address) => format!("no route covers {address}\n"),
+                None => "no routes\n".to_owned(),
+            };
+        }
+        let mut table = Table::new(&[
+            ("PREFIX", Align::Left),
+            ("STATE", Align::Left),
+            ("VIA", Align::Left),
+            ("METRIC", Align::Right),
+            ("ANNOUNCED", Align::Right),
+            ("RTT", Align::Right),
+            ("ORIGIN", Align::Left),
+            ("UPDATED", Align::Left),
+        ]);
+        for route in &self.routes {
+            table.row(route.cells());
+        }
+        table.text()
+    }
+}
+
+impl RouteEntry {
+    fn cells(&self) -> [String; 8] {
+        let prefix = match self.source {
+            Some(source) => format!("{} from {source}", self.prefix),
+            None => self.prefix.to_string(),
+        };
+        let state = match &self.reason {
+            Some(reason) => format!("{} ({reason})", self.standing),
+            None => self.standing.to_string(),
+        };
+        let local = self.standing == RouteStanding::Local;
+        [
+            prefix,
+            state,
+            or_dash(self.neighbour.clone()),
+            or_infinite(self.metric),
+            if local { "-".to_owned() } else { or_infinite(self.announced_metric) },
+            or_dash(self.rtt_ms.map(round_trip)),
+            self.origin.clone().unwrap_or_else(|| self.router_id.clone()),
+            if local { "-".to_owned() } else { ago(self.age_seconds) },
+        ]
+    }
+}
+
+fn or_infinite(metric: Option<u32>) -> String {
+    metric.map_or_else(|| "infinite".to_owned(), |metric| metric.to_string())
+}
+
+impl fmt::Display for RouteStanding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Selected => "selected",
+            Self::Feasible => "feasible",
+            Self::Unfeasible => "unfeasible",
+            Self::Retracted => "retracted",
+            Self::Rejected => "rejected",
+            Self::Local => "local",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::FORMAT;
+
+    fn route(prefix: &str, standing: RouteStanding, neighbour: Option<&str>, metric: Option<u32>) -> RouteEntry {
+        RouteEntry {
+            prefix: prefix.parse().unwrap(),
+            source: None,
+            standing,
+            origin: Some("delta".to_owned()),
+            neighbour: neighbour.map(str::to_owned),
+            next_hop: Some("fe80::1".parse().unwrap()),
+            link: Some("0 > bravo/0".to_owned()),
+            metric,
+            announced_metric: metric.map(|metric| metric - 8),
+            seqno: 7,
+            router_id: "02:00:5e:10:00:00:00:01".to_owned(),
+            rtt_ms: neighbour.map(|_| 40.2),
+            age_seconds: 2.0,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn selected_and_alternative_routes_stand_side_by_side() {
+        let mut rejected = route("0.0.0.0/0", RouteStanding::Rejected, Some("charlie"), None);
+        rejected.reason = Some("default route".to_owned());
+        rejected.origin = None;
+        let mut own = route("10.1.0.0/16", RouteStanding::Local, None, Some(8));
+        own.metric = Some(0);
+        let report = RoutesReport {
+            format: FORMAT,
+            address: None,
+            routes: vec![
+                own,
+                route("10.4.0.0/16", RouteStanding::Selected, Some("bravo"), Some(168)),
+                route("10.4.0.0/16", RouteStanding::Feasible, Some("charlie"), Some(1068)),
+                rejected,
+            ],
+        };
+        insta::assert_snapshot!(report.text(), @"
+        PREFIX        STATE                      VIA         METRIC   ANNOUNCED     RTT   ORIGIN                    UPDATED
+        10.1.0.0/16   local                      -                0           -       -   delta                     -
+        10.4.0.0/16   selected                   bravo          168         160   40 ms   delta                     2 s ago
+        10.4.0.0/16   feasible                   charlie       1068        1060   40 ms   delta                     2 s ago
+        0.0.0.0/0     rejected (default route)   charlie   infinite    infinite   40 ms   02:00:5e:10:00:00:00:01   2 s ago
+        ");
+    }
+
+    #[test]
+    fn nothing_found_is_said() {
+        let report = RoutesReport { format: FORMAT, address: Some("10.4.0.9".parse().unwrap()), routes: Vec::new() };
+        assert_eq!(report.text(), "no route covers 10.4.0.9\n");
     }
 }
