@@ -1,2 +1,7 @@
 //! The viamesh daemon and its commands.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    viamesh::cli::main()
+}

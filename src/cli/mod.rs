@@ -1,1 +1,68 @@
 //! The command line: arguments, dispatch, and the commands that need files only.
+//!
+//! Results go to stdout, narration and errors to stderr. A reader that goes away (`viamesh routes | head`) is no
+//! error. Exit codes are those of [`failure::Exit`].
+
+pub mod arguments;
+mod associations;
+mod check;
+mod demo;
+mod explain;
+pub mod failure;
+mod init;
+mod key;
+mod neighbours;
+pub mod output;
+mod ping;
+mod registry;
+mod routes;
+mod run;
+mod status;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use failure::{Exit, Failure};
+use output::Output;
+
+/// Runs the command that the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // The text of `--help` is a result, a wrong flag is an error; a closed pipe is neither.
+            let _ = error.print();
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            return exit.into();
+        }
+    };
+    let mut output = Output::new(arguments.global.color, arguments.global.json);
+    let result = dispatch(&arguments, &mut output).and_then(|exit| output.flush().map(|()| exit));
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(&mut output).into(),
+    }
+}
+
+fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let global = &arguments.global;
+    match &arguments.command {
+        Command::Run(run) => run::run(run, global, output),
+        Command::Check(check) => check::run(check, global, output),
+        Command::Status(status) => status::run(status, global, output),
+        Command::Routes(routes) => routes::run(routes, global, output),
+        Command::Neighbours => neighbours::run(global, output),
+        Command::Associations(associations) => associations::run(associations, global, output),
+        Command::Explain(explain) => explain::run(explain, global, output),
+        Command::Trace(trace) => trace::run(trace, global, output),
+        Command::Ping(ping) => ping::run(ping, global, output),
+        Command::Registry => registry::run(global, output),
+        Command::Key(key) => key::run(key, output),
+        Command::Init(init) => init::run(init, output),
+        Command::Demo(demo) => demo::run(demo, global, output),
+    }
+}

@@ -1,6 +1,33 @@
 //! Configuration: the node file and the registry, from text to [`Settings`].
+//!
+//! Both files are supersets of ranet's `config.json` and `registry.json`. A run over them goes through these steps,
+//! each of which reports what it finds and goes on, so that one run shows every mistake:
+//!
+//! 1. `yaml`: text to a tree whose values know where they stand. JSON is YAML, so ranet's files need nothing else.
+//! 2. `record`: the tree to records (`node_file`, `registry_file`), whose doc comments are the reference manual.
+//! 3. `resolve`: records to [`Settings`]: names become nodes, defaults are filled in, and mistakes across fields
+//!    and files are found.
+//!
+//! Everything but [`load::System`] and [`key`] is pure. The parser is `serde-saphyr`, because `serde_yaml` is
+//! archived and knows no positions.
 
+pub mod code;
+pub mod diagnostic;
 pub mod key;
+pub mod load;
+mod node_file;
+mod record;
+mod registry_file;
+mod resolve;
+mod scalar;
 pub mod settings;
+pub mod source;
+mod suggestion;
+#[cfg(test)]
+mod tests;
+mod yaml;
 
+pub use code::Code;
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use load::{Loaded, Request, load};
 pub use settings::{NodeName, Settings};

@@ -335,7 +335,8 @@ pub struct CostMap {
 }
 
 /// The mesh prefix where the node file names none: fd5d:ac::/32.
-pub const DEFAULT_MESH_PREFIX: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xfd5d, 0x00ac, 0, 0, 0, 0, 0, 0), 32);
+pub const DEFAULT_MESH_PREFIX: Ipv6Net =
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd5d, 0x00ac, 0, 0, 0, 0, 0, 0), 32);
 
 /// Largest packet that fits one ESP-in-UDP datagram on a 1,500-byte IPv4 underlay: 1500 - 20 (IPv4) - 8 (UDP)
 /// - 34 (ESP header, IV, trailer, ICV).

@@ -1,0 +1,220 @@
+//! From files to settings: reads the node file, the registry and the key, and collects what is wrong with them.
+
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::VerifyingKey;
+use zeroize::Zeroizing;
+
+use super::code::Code;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::key;
+use super::node_file::NodeFile;
+use super::record::{Field, FromYaml};
+use super::registry_file::RegistryFile;
+use super::resolve;
+use super::settings::{NodeName, Settings};
+use super::source::SourceId;
+use super::yaml;
+
+/// Which files to load; what is `None` stands in the node file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The node file.
+    pub node: PathBuf,
+    /// `--registry`.
+    pub registry: Option<PathBuf>,
+    /// `--key`.
+    pub private_key: Option<PathBuf>,
+    /// `--socket`.
+    pub control_socket: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The settings, unless there were errors.
+    pub settings: Option<Settings>,
+    /// Errors and warnings.
+    pub diagnostics: Diagnostics,
+}
+
+/// The host that files are read on; a test has its own.
+pub trait Host {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// Whatever the system says; `FileTooLarge` beyond 16 MiB.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Permission bits of a file.
+    fn mode(&self, path: &Path) -> Option<u32>;
+
+    /// Whether the host speaks IPv6 at all.
+    fn has_ipv6(&self) -> bool;
+}
+
+/// The real host.
+#[derive(Clone, Copy, Debug)]
+pub struct System;
+
+impl Host for System {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let limit = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX);
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() > yaml::MAX_BYTES { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    }
+
+    fn mode(&self, path: &Path) -> Option<u32> {
+        std::fs::metadata(path).ok().map(|metadata| metadata.permissions().mode())
+    }
+
+    fn has_ipv6(&self) -> bool {
+        // The file is there if and only if the kernel has IPv6; it is empty if IPv6 is disabled everywhere.
+        std::fs::read_to_string("/proc/net/if_inet6").map_or(true, |interfaces| !interfaces.trim().is_empty())
+    }
+}
+
+/// Loads and checks a configuration. All mistakes are found in one run.
+#[must_use]
+pub fn load(request: &Request, host: &dyn Host) -> Loaded {
+    let mut loader = Loader { host, diagnostics: Diagnostics::default() };
+    let (node_source, node) = loader.parse_file::<NodeFile>(&request.node);
+    let Some(node) = node else {
+        if let Some(registry) = &request.registry {
+            let _ = loader.parse_file::<RegistryFile>(registry);
+        }
+        return Loaded { settings: None, diagnostics: loader.diagnostics };
+    };
+    let paths = Paths::of(request, &node);
+    let (registry_source, registry) = loader.parse_file::<RegistryFile>(&paths.registry);
+    let key = loader.key(node_source, node.private_key.as_ref(), &paths.private_key);
+    let facts = resolve::Facts {
+        registry_source,
+        key: key.map(|key| (paths.private_key.clone(), key)),
+        private_key: paths.private_key,
+        control_socket: request.control_socket.clone(),
+        has_ipv6: host.has_ipv6(),
+    };
+    let mut diagnostics = loader.diagnostics;
+    let settings = resolve::resolve(&node, registry.as_ref(), &facts, &mut diagnostics);
+    Loaded { settings: settings.filter(|_| !diagnostics.has_errors()), diagnostics }
+}
+
+/// Where the other files are.
+struct Paths {
+    registry: PathBuf,
+    private_key: PathBuf,
+}
+
+impl Paths {
+    fn of(request: &Request, node: &NodeFile) -> Self {
+        let directory = request.node.parent().unwrap_or(Path::new(""));
+        let path = |flag: &Option<PathBuf>, field: &Option<Field<String>>, default: &str| match (flag, field)
+        {
+            (Some(flag), _) => flag.clone(),
+            (None, Some(field)) => directory.join(&field.value),
+            (None, None) => PathBuf::from(default),
+        };
+        Self {
+            registry: path(&request.registry, &node.registry, "/etc/viamesh/registry.yaml"),
+            private_key: path(&request.private_key, &node.private_key, "/etc/viamesh/node.pem"),
+        }
+    }
+}
+
+struct Loader<'h> {
+    host: &'h dyn Host,
+    diagnostics: Diagnostics,
+}
+
+impl Loader<'_> {
+    fn parse_file<T: FromYaml>(&mut self, path: &Path) -> (SourceId, Option<T>) {
+        let name = path.display().to_string();
+        let text = self
+            .host
+            .read(path)
+            .map_err(|error| key::reason(&error))
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()));
+        match text {
+            Ok(text) => {
+                let source = self.diagnostics.sources.add(name, text.clone());
+                (source, self.parse(source, &text))
+            }
+            Err(reason) => {
+                let source = self.diagnostics.sources.add(name.clone(), "");
+                let title = format!("cannot read {name}: {reason}");
+                self.diagnostics.push(Diagnostic::about(source, Code::UnreadableFile, title));
+                (source, None)
+            }
+        }
+    }
+
+    fn parse<T: FromYaml>(&mut self, source: SourceId, text: &str) -> Option<T> {
+        match yaml::parse(source, text) {
+            Ok(value) => T::from_yaml(&value, &mut self.diagnostics),
+            Err(diagnostic) => {
+                self.diagnostics.push(*diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Only the public half leaves this function.
+    fn key(&mut self, node: SourceId, field: Option<&Field<String>>, path: &Path) -> Option<VerifyingKey> {
+        let shown = path.display().to_string();
+        let at = |code, title: String| match field {
+            Some(field) => Diagnostic::at(field.span, code, title),
+            None => Diagnostic::about(node, code, title),
+        };
+        if self.host.mode(path).is_some_and(|mode| mode & 0o007 != 0) {
+            let title = format!("everybody on this host can read the private key {shown}");
+            let diagnostic = at(Code::KeyReadableByOthers, title).label("its permissions are too wide");
+            self.diagnostics.push(diagnostic.help(format!("`chmod 600 {shown}`")));
+        }
+        let read = self.host.read(path).map(Zeroizing::new);
+        let read = read.map_err(|source| key::KeyError::Read { path: shown.clone(), source });
+        match read.and_then(|bytes| key::parse_private(&bytes)) {
+            Ok(key) => Some(key.verifying_key()),
+            Err(error @ key::KeyError::Read { .. }) => {
+                let diagnostic = at(Code::UnreadableKey, error.to_string()).label("the private key");
+                self.diagnostics
+                    .push(diagnostic.help(format!("`viamesh key generate --out {shown}` makes one")));
+                None
+            }
+            Err(error) => {
+                let diagnostic =
+                    at(Code::UnreadableKey, format!("{shown}: {error}")).label("the private key");
+                self.diagnostics.push(diagnostic);
+                None
+            }
+        }
+    }
+}
+
+/// The name by which a policy or command means a node: `common_name`, or `organization/common_name`.
+///
+/// # Errors
+/// [`NameError`] if no node or several are meant.
+pub fn find_name<'a>(wanted: &str, names: &[&'a NodeName]) -> Result<&'a NodeName, NameError<'a>> {
+    if let Some(exact) = names.iter().find(|name| name.to_string() == wanted) {
+        return Ok(exact);
+    }
+    let same: Vec<_> = names.iter().copied().filter(|name| name.common_name == wanted).collect();
+    match same.as_slice() {
+        [] => Err(NameError::Unknown),
+        [one] => Ok(one),
+        _ => Err(NameError::Ambiguous(same)),
+    }
+}
+
+/// Why a name means no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError<'a> {
+    /// Nobody is called so.
+    Unknown,
+    /// These are.
+    Ambiguous(Vec<&'a NodeName>),
+}

@@ -1,0 +1,157 @@
+//! The node file: a superset of ranet's `config.json`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use ipnet::{IpNet, Ipv6Net};
+
+use super::record::{Anything, OneOrMany, record};
+use super::scalar::{Dscp, Mark, Offer, Port, PortRange, Protocol};
+use super::settings::{Family, IfUnreachable};
+use super::source::Spanned;
+
+record! {
+    /// Who this node is and what it does. One file per node, `/etc/viamesh/node.yaml`.
+    pub(crate) struct NodeFile called "the node file", unknown: Error {
+        /// The organization that the registry lists this node under.
+        required organization: String,
+        /// The node's name, unique within its organization.
+        required common_name: String,
+        /// File with the Ed25519 private key in PEM: the node's own, or its organization's. A relative path starts at this file. `--key` overrides it.
+        optional private_key: String = "/etc/viamesh/node.pem",
+        /// The registry that all nodes share. A relative path starts at this file. `--registry` overrides it.
+        optional registry: String = "/etc/viamesh/registry.yaml",
+        /// Where this node sends and receives. Each must be in the registry under the same serial number.
+        required endpoints: Vec<Spanned<EndpointEntry>>,
+        /// Networks behind this node.
+        optional announce: Vec<Spanned<IpNet>> = "[]",
+        /// What this node offers to others: `internet` lets them leave here, with their addresses translated.
+        optional offer: Vec<Spanned<Offer>> = "[]",
+        /// Which packets take which way. The first match wins; packets that match none take the fastest way.
+        optional policies: Vec<Spanned<PolicyEntry>> = "[]",
+        /// The /32 that the locators of all nodes are in. Must be the same on every node.
+        optional mesh_prefix: Ipv6Net = "fd5d:ac::/32",
+        /// More addresses for this node, besides the `::1` of its locator.
+        optional addresses: Vec<Spanned<IpAddr>> = "[]",
+        /// Threads of the data plane.
+        optional workers: u16 = "1",
+        /// Where Prometheus may scrape. Off unless given.
+        optional metrics: SocketAddr,
+        /// Directory for what survives a restart.
+        optional state_dir: String = "/var/lib/viamesh",
+        /// Socket that the commands talk to. `--socket` overrides it.
+        optional control_socket: String = "/run/viamesh/control.sock",
+        /// What the kernel is asked for.
+        optional kernel: KernelSection,
+        /// Protocol timers.
+        optional timers: TimersSection,
+        /// How latency and loss become the cost of a link.
+        optional cost: CostSection,
+        /// ranet's switches. Accepted, and not used.
+        optional experimental: Anything,
+    }
+}
+
+record! {
+    /// One endpoint of this node.
+    pub(crate) struct EndpointEntry called "an endpoint", unknown: Error {
+        /// Distinguishes the endpoints of a node; part of its identity.
+        required serial_number: String,
+        /// `ip4` or `ip6`.
+        required address_family: Family,
+        /// Address to bind, or a network that contains it. All addresses of the host unless given.
+        optional address: String,
+        /// UDP port for IKE and ESP. Endpoints may share one.
+        required port: Port,
+        /// Firewall mark of the packets that leave here; `kernel.fwmark` unless given.
+        optional fwmark: Mark,
+        /// ranet's script. Accepted, and not run: routes come from Babel.
+        optional updown: String,
+    }
+}
+
+record! {
+    /// One policy: which packets, by which stops, out where.
+    pub(crate) struct PolicyEntry called "a policy", unknown: Error {
+        /// Its name in counters and messages.
+        required name: String,
+        /// Source networks.
+        required from: Vec<Spanned<IpNet>>,
+        /// Destination networks.
+        required to: Vec<Spanned<IpNet>>,
+        /// IP protocol, by name or number. All unless given.
+        optional protocol: Protocol,
+        /// Destination ports and ranges of them. All unless given.
+        optional ports: OneOrMany<PortRange>,
+        /// Source ports and ranges of them. All unless given.
+        optional source_ports: OneOrMany<PortRange>,
+        /// DSCP values, by number or name. All unless given.
+        optional dscp: OneOrMany<Dscp>,
+        /// The stops after this node, in order. A node may come more than once. Between two stops the mesh finds the fastest way.
+        optional via: Vec<Spanned<String>> = "[]",
+        /// The last stop, where packets leave the mesh: a node, or `nearest` for the nearest one that offers the internet.
+        required exit: String,
+        /// While the path is down: `drop` the packets, let them take `any-path`, or let the `next` matching policy have them. `check` warns where it is not given.
+        optional if_unreachable: IfUnreachable = "drop",
+    }
+}
+
+record! {
+    /// What the kernel is asked for. All of it is removed when the daemon stops.
+    pub(crate) struct KernelSection called "`kernel`", unknown: Error {
+        /// Name of the TUN device, at most 15 characters.
+        optional tun: String = "viamesh0",
+        /// MTU of the TUN device. 1438 where all endpoints are `ip4`, 1418 otherwise, unless given.
+        optional tun_mtu: u16,
+        /// Number of the routing table.
+        optional table: u32 = "1180",
+        /// Table that routes our own packets to the underlay (254 is `main`).
+        optional underlay_table: u32 = "254",
+        /// Priority of the rule for our own packets.
+        optional underlay_priority: u32 = "90",
+        /// Priority of the rule for everything else.
+        optional overlay_priority: u32 = "92",
+        /// Firewall mark of our own packets. Keep off 0xff0000 (Tailscale) and 0x1bd00 (NetBird).
+        optional fwmark: Mark = "0x76000000",
+        /// Protocol number on our routes.
+        optional rtproto: u8 = "118",
+    }
+}
+
+record! {
+    /// Protocol timers. The defaults suit a mesh across continents.
+    pub(crate) struct TimersSection called "`timers`", unknown: Error {
+        /// Age at which the keys of a tunnel (CHILD SA) are replaced.
+        optional child_rekey: Duration = "1h",
+        /// Age at which the keys of a control connection (IKE SA) are replaced.
+        optional ike_rekey: Duration = "4h",
+        /// Silence after which a peer is asked whether it lives.
+        optional liveness: Duration = "10s",
+        /// Wait before an unanswered IKE request is repeated; grows with each repetition.
+        optional retransmit: Duration = "500ms",
+        /// Wait before a failed dial is tried again; grows with each failure.
+        optional redial: Duration = "5s",
+        /// Babel's Hello interval.
+        optional hello: Duration = "4s",
+        /// Babel's Update interval.
+        optional update: Duration = "16s",
+        /// Interval of Babel's unicast Hellos on links that carry traffic, between viamesh nodes.
+        optional fast_hello: Duration = "100ms",
+    }
+}
+
+record! {
+    /// How latency and loss become the cost of a link. Keep it the same on all nodes.
+    pub(crate) struct CostSection called "`cost`", unknown: Error {
+        /// Cost of a perfect link.
+        optional rxcost: u16 = "8",
+        /// Round-trip time up to which latency costs nothing.
+        optional rtt_min: Duration = "1ms",
+        /// Round-trip time from which latency costs `rtt_cost`; linear in between.
+        optional rtt_max: Duration = "1001ms",
+        /// Greatest cost of latency.
+        optional rtt_cost: u16 = "4000",
+        /// Cost of each percent of loss.
+        optional loss_cost: u16 = "20",
+    }
+}
