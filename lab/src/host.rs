@@ -14,6 +14,7 @@ use crate::interface::{add_address, index_of};
 use crate::namespace::Namespace;
 use crate::netlink::{LinkChange, Netlink};
 use crate::process::{Process, RunOutput};
+use crate::root::Root;
 use crate::spawner::Spawner;
 
 /// What every host starts with. Duplicate address detection would hold back the first second of everything, and
@@ -79,7 +80,15 @@ impl Host {
     /// # Errors
     /// When it can't be started.
     pub fn spawn(&self, command: Command) -> Result<Process> {
-        self.inner.spawner.spawn(self, command)
+        self.inner.spawner.spawn(self, None, command)
+    }
+
+    /// Like [`Host::spawn`], with another root file system or private folders.
+    ///
+    /// # Errors
+    /// When the root can't be entered or the program can't be started.
+    pub fn spawn_in(&self, root: &Root, command: Command) -> Result<Process> {
+        self.inner.spawner.spawn(self, Some(root), command)
     }
 
     /// Runs a program in this host to its end and returns what it printed, whatever its exit status.
@@ -87,7 +96,15 @@ impl Host {
     /// # Errors
     /// When it can't be started or is not done in time (then it is killed).
     pub fn run(&self, command: Command, limit: Duration) -> Result<RunOutput> {
-        self.inner.spawner.run(self, command, limit)
+        self.inner.spawner.run(self, None, command, limit)
+    }
+
+    /// Like [`Host::run`], with another root file system or private folders.
+    ///
+    /// # Errors
+    /// As [`Host::run`], or when the root can't be entered.
+    pub fn run_in(&self, root: &Root, command: Command, limit: Duration) -> Result<RunOutput> {
+        self.inner.spawner.run(self, Some(root), command, limit)
     }
 
     /// Runs code in this host on a thread of its own.

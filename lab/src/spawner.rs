@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::error::{LabError, Result, Trying};
 use crate::host::Host;
 use crate::process::{Process, ProcessInner, RunOutput};
+use crate::root::{Entry, Root};
 
 type Order = Box<dyn FnOnce() + Send>;
 
@@ -47,12 +48,12 @@ impl Spawner {
     }
 
     /// Starts a program with one log file for both of its outputs.
-    pub(crate) fn spawn(&self, host: &Host, mut command: Command) -> Result<Process> {
+    pub(crate) fn spawn(&self, host: &Host, root: Option<&Root>, mut command: Command) -> Result<Process> {
         let (what, stem) = self.names(host, &command);
         let log = stem.with_extension("log");
         let (out, err) = create_twice(&log)?;
         command.stdin(Stdio::null()).stdout(out).stderr(err);
-        let child = self.start(host, command, &what)?;
+        let child = self.start(host, root, command, &what)?;
         let process = Process::new(child, what, log)?;
         let mut started = lock(&self.started);
         started.retain(|process| process.strong_count() > 0);
@@ -61,12 +62,18 @@ impl Spawner {
     }
 
     /// Runs a program to its end.
-    pub(crate) fn run(&self, host: &Host, mut command: Command, limit: Duration) -> Result<RunOutput> {
+    pub(crate) fn run(
+        &self,
+        host: &Host,
+        root: Option<&Root>,
+        mut command: Command,
+        limit: Duration,
+    ) -> Result<RunOutput> {
         let (what, stem) = self.names(host, &command);
         let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
         let create = |path: &Path| File::create(path).trying(|| format!("creating {}", path.display()));
         command.stdin(Stdio::null()).stdout(create(&stdout)?).stderr(create(&stderr)?);
-        let child = self.start(host, command, &what)?;
+        let child = self.start(host, root, command, &what)?;
         let process = Process::new(child, what.clone(), stderr.clone())?;
         let status = process.wait(limit)?;
         let read = |path: &Path| {
@@ -86,14 +93,19 @@ impl Spawner {
         (format!("{} in {}", program, host.name()), stem)
     }
 
-    fn start(&self, host: &Host, mut command: Command, what: &str) -> Result<Child> {
+    fn start(&self, host: &Host, root: Option<&Root>, mut command: Command, what: &str) -> Result<Child> {
+        let entry = root.map(Root::prepare).transpose()?;
         let parent = std::process::id();
         let host = host.clone();
         let order = move || {
             let namespace = host.namespace().as_fd().as_raw_fd();
+            let prepare = move || {
+                prepare_child(namespace, parent)?;
+                entry.as_ref().map_or(Ok(()), Entry::enter)
+            };
             // SAFETY: between fork and exec the closure makes only system calls, which is all that is allowed
             // there; `host` keeps the descriptor open until the fork has happened.
-            unsafe { command.pre_exec(move || prepare_child(namespace, parent)) };
+            unsafe { command.pre_exec(prepare) };
             command.spawn()
         };
         self.order(order)?.trying(|| format!("starting {what}"))

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lab::{
-    EchoServer, Footprint, LabError, LinkSettings, Responder, TcpEcho, World, ask_responder, wait_until,
+    EchoServer, Footprint, LabError, LinkSettings, Responder, Root, TcpEcho, World, ask_responder, wait_until,
 };
 use support::alone;
 
@@ -177,6 +177,21 @@ fn a_footprint_shows_what_was_added() {
     a.add_address("eth0", "2001:db8:99::1/64".parse().unwrap()).unwrap();
     a.set_up("eth0", true).unwrap();
     assert!(Footprint::of(&a).unwrap().lines().any(|line| line.contains("2001:db8:99::1/64")));
+}
+
+#[test]
+fn a_program_may_have_folders_of_its_own() {
+    let _alone = alone();
+    let world = World::new().unwrap();
+    let host = world.host("host").unwrap();
+    std::fs::write(world.directory().join("note"), "shared").unwrap();
+    let root = Root::new("/").private("/run").share(world.directory(), "/run/lab/here");
+    let output =
+        host.run_in(&root, shell("ls /run; cat /run/lab/here/note; echo x > /run/y"), PATIENCE).unwrap();
+    assert_eq!(output.successful().unwrap().stdout, "lab\nshared");
+    assert!(!Path::new("/run/y").exists() && !Path::new("/run/lab/here").exists());
+    let missing = Root::new("/").private("/run").share("/does/not/exist", "/run/z");
+    assert!(host.run_in(&missing, shell("true"), PATIENCE).is_err());
 }
 
 #[test]
