@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use crate::{InterfaceConfig, Prefix, Seqno, outbox::Outbox};
+use crate::{InterfaceConfig, MacKey, Prefix, Seqno, outbox::Outbox, packet_counter::PacketCounter};
 
 /// UDP and IPv6 headers, octets.
 const HEADERS: usize = 48;
+/// Our packet counter TLV, octets.
+const COUNTER_TLV: usize = 14;
 
 /// Retractions are repeated in so many periodic updates.
 const REPEATED_RETRACTIONS: u8 = 3;
@@ -30,12 +32,13 @@ pub(crate) struct Interface {
     pub(crate) next_update: Instant,
     pub(crate) last_update: Option<Instant>,
     pub(crate) outbox: Outbox,
+    pub(crate) counter: PacketCounter,
     /// What was said here about each prefix.
     pub(crate) said: BTreeMap<Prefix, Said>,
 }
 
 impl Interface {
-    pub(crate) fn new(config: InterfaceConfig, hello_seqno: Seqno, now: Instant) -> Self {
+    pub(crate) fn new(config: InterfaceConfig, hello_seqno: Seqno, index: [u8; 8], now: Instant) -> Self {
         Self {
             next_hello: now,
             next_update: now + config.update_interval,
@@ -45,6 +48,7 @@ impl Interface {
             hellos: 0,
             last_update: None,
             outbox: Outbox::default(),
+            counter: PacketCounter::new(index),
             said: BTreeMap::new(),
         }
     }
@@ -75,9 +79,17 @@ impl Interface {
         repeated
     }
 
-    /// The longest UDP payload to send.
-    pub(crate) fn payload_limit(&self) -> usize {
+    /// The longest packet to build, before authentication is added.
+    pub(crate) fn packet_limit(&self) -> usize {
         //= RFC 8966 §4
-        usize::from(self.config.mtu.max(512)).saturating_sub(HEADERS)
+        self.limit_within(self.config.mtu.max(512))
+    }
+
+    /// The same for an IPv6 packet of `mtu` octets.
+    pub(crate) fn limit_within(&self, mtu: u16) -> usize {
+        let keys = &self.config.mac_keys;
+        let counter = if keys.is_empty() { 0 } else { COUNTER_TLV };
+        let macs = keys.iter().map(MacKey::overhead).sum::<usize>();
+        usize::from(mtu).saturating_sub(HEADERS + counter + macs)
     }
 }

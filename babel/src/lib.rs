@@ -21,6 +21,8 @@ mod inspect;
 mod interface;
 mod neighbour;
 mod outbox;
+mod packet_counter;
+mod path_mtu;
 mod prefix;
 mod receive;
 mod report;

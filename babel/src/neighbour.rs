@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    CostMap, INFINITY, InterfaceId, Seqno, hello_history::HelloHistory, outbox::Outbox, rtt::RttEstimator,
+    CostMap, INFINITY, InterfaceId, Seqno, hello_history::HelloHistory, outbox::Outbox, path_mtu::Probe,
+    rtt::RttEstimator,
 };
 
 /// An IHU is valid for so many of its intervals, times two (RFC 8966 appendix B).
@@ -65,6 +66,8 @@ pub(crate) struct Neighbour {
     /// Wildcard requests still to be sent as long as it announced nothing.
     pub(crate) requests_left: u8,
     pub(crate) next_request: Option<Instant>,
+    /// The search for the path MTU.
+    pub(crate) probe: Option<Probe>,
     /// When its last wildcard request was answered.
     pub(crate) last_dump: Option<Instant>,
 }
@@ -91,6 +94,7 @@ impl Neighbour {
             selected: 0,
             requests_left: 0,
             next_request: None,
+            probe: None,
             last_dump: None,
         }
     }
@@ -177,6 +181,7 @@ impl Neighbour {
         self.echo = None;
         self.requests_left = 0;
         self.next_request = None;
+        self.probe = None;
     }
 
     /// Moves all liveness deadlines by the time that our own control loop overslept.

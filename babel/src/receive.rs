@@ -3,11 +3,12 @@
 use std::{net::Ipv6Addr, time::Instant};
 
 use crate::{
-    Event, InterfaceId, Misuse, NeighbourLoss, PacketError, Router, Seqno, Violation,
+    Event, InterfaceId, MULTICAST_GROUP, Misuse, NeighbourLoss, PacketError, Router, Seqno, Violation,
+    authentication,
     neighbour::{Echo, Neighbour, NeighbourKey},
     router::from_centiseconds,
     rtt,
-    wire::{hello::Hello, ihu::Ihu, packet::Packet, parser::Parser, tlv::Tlv},
+    wire::{hello::Hello, ihu::Ihu, mac::Freshness, packet::Packet, parser::Parser, tlv::Tlv},
 };
 
 /// Wildcard requests to a new neighbour, as long as it announces nothing.
@@ -38,7 +39,6 @@ impl Router {
         received: Instant,
         now: Instant,
     ) -> Result<(), PacketError> {
-        let _ = multicast;
         let config = &self.interfaces.get(&interface).ok_or(Misuse::UnknownInterface)?.config;
         //= RFC 8966 §4
         if !source.is_unicast_link_local() {
@@ -50,6 +50,7 @@ impl Router {
         }
         let packet = Packet::parse(payload)?;
         let key = NeighbourKey { interface, address: source };
+        self.authenticate(key, multicast, payload, &packet, now)?;
         let (tlvs, error) = parse_all(packet.body, source);
         if !tlvs.is_empty() {
             self.admit_neighbour(key, received, now)?;
@@ -63,6 +64,33 @@ impl Router {
             self.handle_tlv(key, tlv, arrival);
         }
         error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    //= RFC 8967 §4.3
+    fn authenticate(
+        &mut self,
+        key: NeighbourKey,
+        multicast: bool,
+        payload: &[u8],
+        packet: &Packet<'_>,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let nonce = self.random();
+        let Some(interface) = self.interfaces.get_mut(&key.interface) else { return Ok(()) };
+        if interface.config.mac_keys.is_empty() {
+            return Ok(());
+        }
+        let destination = if multicast { MULTICAST_GROUP } else { interface.config.local };
+        if !authentication::verify(payload, &interface.config.mac_keys, key.address, destination) {
+            return Err(Violation::NotAuthenticated);
+        }
+        let freshness = Freshness::parse(packet.body);
+        if interface.counter.check(key.address, multicast, &freshness, nonce, now)? {
+            // What it said before was dropped: let it speak again.
+            interface.outbox.push(Tlv::RouteRequest { prefix: None }, now);
+            self.hello_soon(key.interface, now);
+        }
+        Ok(())
     }
 
     fn admit_neighbour(
@@ -101,8 +129,6 @@ impl Router {
             Tlv::SeqnoRequest(request) => self.handle_seqno_request(key, &request, now),
         }
     }
-
-    fn handle_ack(&mut self, _key: NeighbourKey, _opaque: u16, _now: Instant) {}
 
     fn handle_hello(&mut self, key: NeighbourKey, hello: &Hello, arrival: Arrival) {
         let receive = self.micros(arrival.received);

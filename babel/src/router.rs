@@ -108,7 +108,7 @@ impl Router {
     pub fn add_interface(&mut self, id: InterfaceId, config: InterfaceConfig, now: Instant) {
         self.remove_interface(id, now);
         let hello_seqno = Seqno(self.random_u16());
-        let mut interface = Interface::new(config, hello_seqno, now);
+        let mut interface = Interface::new(config, hello_seqno, self.random(), now);
         //= RFC 8966 §3.8.2 (new interface: find out what is there)
         interface.outbox.push(Tlv::RouteRequest { prefix: None }, now);
         self.interfaces.insert(id, interface);
@@ -264,8 +264,13 @@ impl Router {
     }
 
     pub(crate) fn random_u16(&mut self) -> u16 {
-        let [.., high, low] = self.rng.next_u32().to_be_bytes();
-        u16::from_be_bytes([high, low])
+        u16::from_be_bytes(self.random())
+    }
+
+    pub(crate) fn random<const N: usize>(&mut self) -> [u8; N] {
+        let mut octets = [0; N];
+        self.rng.fill_bytes(&mut octets);
+        octets
     }
 
     /// Says once a minute that a table is full.

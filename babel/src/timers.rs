@@ -46,6 +46,7 @@ impl Router {
             consider(neighbour.outbox.deadline(), "buffered TLVs");
             consider(neighbour.next_fast_hello, "fast hello");
             consider(neighbour.next_request, "route request");
+            consider(neighbour.probe.map(|probe| probe.at), "path MTU probe");
             consider(liveness_deadline(neighbour), "neighbour liveness");
         }
         consider(self.requests.deadline(), "seqno request");
@@ -110,6 +111,7 @@ impl Router {
         if dead {
             self.lose_neighbour(key, now);
         }
+        self.check_probe(key, now);
     }
 
     fn start_periodic_updates(&mut self, now: Instant) {
@@ -131,6 +133,7 @@ impl Router {
         self.expire_neighbours(now);
         self.sources.expire(now);
         self.requests.expire(now);
+        self.interfaces.values_mut().for_each(|interface| interface.counter.expire(now));
         self.withdrawn.retain(|_, at| now.saturating_duration_since(*at) < WITHDRAWN_LIFETIME);
         self.refused.retain(|_, at| now.saturating_duration_since(*at) < REFUSAL_PERIOD);
         self.routes

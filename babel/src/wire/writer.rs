@@ -89,12 +89,13 @@ impl<'a> PacketWriter<'a> {
         self.tlv(kind, |out| out.extend_from_slice(body));
     }
 
-    /// Completes the header.
-    pub fn finish(self) {
+    /// Completes the header and returns the packet.
+    pub fn finish(self) -> &'a mut Vec<u8> {
         let length = u16::try_from(self.buffer.len().saturating_sub(HEADER_LEN)).unwrap_or(u16::MAX);
         if let Some(field) = self.buffer.get_mut(2..4) {
             field.copy_from_slice(&length.to_be_bytes());
         }
+        self.buffer
     }
 
     fn write(&mut self, tlv: &Tlv) {

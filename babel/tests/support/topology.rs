@@ -9,8 +9,8 @@ use std::{
 };
 
 use babel::{
-    Config, Event, InterfaceConfig, InterfaceId, MULTICAST_GROUP, Prefix, RouteReport, Router, RouterId,
-    Seqno,
+    Config, Event, InterfaceConfig, InterfaceId, MULTICAST_GROUP, PacketError, Prefix, RouteReport, Router,
+    RouterId, Seqno, Violation,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use rand_core::Rng;
@@ -25,6 +25,8 @@ pub struct Link {
     /// Probability of loss.
     pub loss: [f64; 2],
     pub up: [bool; 2],
+    /// The largest IPv6 packet that arrives.
+    pub mtu: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +49,9 @@ pub struct Network {
     /// Router and prefix to the router that packets go to next.
     pub next: BTreeMap<(usize, Prefix), usize>,
     pub origins: BTreeMap<Prefix, usize>,
+    /// Whether routers may refuse packets, and what they said.
+    pub refusals_allowed: bool,
+    pub violations: Vec<Violation>,
     pub packets: u64,
     pub octets: u64,
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
@@ -92,6 +97,8 @@ impl Network {
             adjust,
             next: BTreeMap::new(),
             origins: BTreeMap::new(),
+            refusals_allowed: false,
+            violations: Vec::new(),
             packets: 0,
             octets: 0,
             queue: BinaryHeap::new(),
@@ -146,6 +153,7 @@ impl Network {
             jitter: Duration::ZERO,
             loss: [0.0; 2],
             up: [true; 2],
+            mtu: 1280,
         });
         for end in [a, b] {
             let config = self.config_for(id, end);
@@ -241,7 +249,13 @@ impl Network {
         let (now, source) = (self.now, address(link, from));
         if let Some(router) = &mut self.routers[to] {
             let result = router.handle_packet(InterfaceId(link as u32), source, multicast, payload, now, now);
-            assert_eq!(result, Ok(()), "our own packets are well-formed");
+            match result {
+                Ok(()) => {}
+                Err(PacketError::Violation(violation)) if self.refusals_allowed => {
+                    self.violations.push(violation)
+                }
+                Err(error) => panic!("our own packet is refused: {error}"),
+            }
             self.touch(to);
         }
     }
@@ -266,12 +280,13 @@ impl Network {
     }
 
     fn send(&mut self, link: usize, from: usize, multicast: bool, payload: Vec<u8>) {
-        assert!(payload.len() + 48 <= 1280, "a packet exceeds the MTU");
         self.packets += 1;
         self.octets += payload.len() as u64;
-        let Link { ends, delay, jitter, loss, up } = self.links[link];
+        let Link { ends, delay, jitter, loss, up, mtu } = self.links[link];
+        let fits = payload.len() + 48 <= mtu;
+        assert!(payload.len() + 48 <= 1280 || !multicast, "a packet exceeds the MTU");
         let direction = usize::from(ends[1] == from);
-        if !up[direction] || f64::from(self.rng.next_u32()) < loss[direction] * f64::from(u32::MAX) {
+        if !fits || !up[direction] || f64::from(self.rng.next_u32()) < loss[direction] * f64::from(u32::MAX) {
             return;
         }
         let spread = jitter.mul_f64(2.0 * f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
