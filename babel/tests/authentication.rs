@@ -1,4 +1,5 @@
 //! RFC 8967 between our routers, and with packets of BIRD and babeld.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod support;
 

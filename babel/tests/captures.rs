@@ -1,4 +1,5 @@
 //! What BIRD and babeld say to each other is understood, and a router believes it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod support;
 

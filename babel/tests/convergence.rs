@@ -1,4 +1,5 @@
 //! Routes appear, follow latency, loss and failures, and do not flap.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod support;
 
@@ -70,7 +71,7 @@ fn thirty_percent_loss_moves_traffic() {
     for id in 0..3 {
         for end in network.links[id].ends {
             network.with_router(end, |router, now| {
-                router.set_fast_hello(babel::InterfaceId(id as u32), Some(millis(100)), now);
+                router.set_fast_hello(support::topology::interface_of(id), Some(millis(100)), now);
             });
         }
     }

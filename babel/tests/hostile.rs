@@ -1,4 +1,5 @@
 //! The matrix of malformed and unusual TLVs. Each case says what must come out of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod support;
 
@@ -17,9 +18,7 @@ const ROUTER_ID: &str = "060a 0000 0102030405060708";
 
 /// Wraps a body into a packet and parses it: the TLVs that remain, and the number of malformed ones.
 fn parse(body: &str) -> (Vec<Tlv>, usize) {
-    let body = hex(body);
-    let mut payload = vec![42, 2, (body.len() >> 8) as u8, body.len() as u8];
-    payload.extend(body);
+    let payload = packet(body);
     let packet = Packet::parse(&payload).unwrap();
     let (good, bad): (Vec<_>, Vec<_>) = Parser::new(packet.body, SOURCE).partition(Result::is_ok);
     (good.into_iter().map(Result::unwrap).collect(), bad.len())
@@ -219,10 +218,7 @@ fn router() -> (Router, std::time::Instant) {
 }
 
 fn packet(body: &str) -> Vec<u8> {
-    let body = hex(body);
-    let mut payload = vec![42, 2, (body.len() >> 8) as u8, body.len() as u8];
-    payload.extend(body);
-    payload
+    support::captures::packet(&hex(body))
 }
 
 #[test]

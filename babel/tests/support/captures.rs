@@ -27,3 +27,9 @@ pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<_> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
+
+/// A packet with this body.
+pub fn packet(body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+    [&[42, 2], &length[..], body].concat()
+}

@@ -75,6 +75,11 @@ pub fn prefix_of(index: usize) -> Prefix {
     Prefix::to(format!("fd00:{index:x}::/64").parse().unwrap())
 }
 
+/// The interface of both ends of a link.
+pub fn interface_of(link: usize) -> InterfaceId {
+    InterfaceId(u32::try_from(link).unwrap())
+}
+
 pub fn router_id(index: usize) -> RouterId {
     RouterId((index as u64 + 1).to_be_bytes())
 }
@@ -131,7 +136,7 @@ impl Network {
         self.origins.insert(prefix_of(index), index);
         for (id, link) in self.links.iter().enumerate() {
             if link.ends.contains(&index) {
-                router.add_interface(InterfaceId(id as u32), self.config_for(id, index), self.now);
+                router.add_interface(interface_of(id), self.config_for(id, index), self.now);
             }
         }
         self.routers[index] = Some(router);
@@ -159,7 +164,7 @@ impl Network {
             let config = self.config_for(id, end);
             let now = self.now;
             if let Some(router) = &mut self.routers[end] {
-                router.add_interface(InterfaceId(id as u32), config, now);
+                router.add_interface(interface_of(id), config, now);
             }
             self.touch(end);
         }
@@ -248,7 +253,7 @@ impl Network {
         let from = if ends[0] == to { ends[1] } else { ends[0] };
         let (now, source) = (self.now, address(link, from));
         if let Some(router) = &mut self.routers[to] {
-            let result = router.handle_packet(InterfaceId(link as u32), source, multicast, payload, now, now);
+            let result = router.handle_packet(interface_of(link), source, multicast, payload, now, now);
             match result {
                 Ok(()) => {}
                 Err(PacketError::Violation(violation)) if self.refusals_allowed => {
@@ -362,5 +367,6 @@ impl Network {
 }
 
 fn address(link: usize, end: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, link as u16 + 1, end as u16 + 1)
+    let part = |index: usize| u16::try_from(index + 1).unwrap();
+    Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, part(link), part(end))
 }
