@@ -77,23 +77,36 @@ fn dropping_ends_stubborn_programs_and_their_children() {
 #[test]
 fn nothing_is_left_of_a_world() {
     let _alone = alone();
-    let before = (count("/proc/self/fd"), count("/proc/self/task"));
+    assert_eq!(belongings(), Vec::<String>::new(), "tests run one at a time");
     let world = World::new().unwrap();
     let (a, b) = (world.host("a").unwrap(), world.host("b").unwrap());
     let _link = world.link(&a, &b, LinkSettings::with_rtt_ms(1)).unwrap();
     let process = a.spawn(shell("sleep 1000")).unwrap();
     let directory = world.directory().to_owned();
+    assert!(
+        belongings().len() >= 7,
+        "two threads, two devices, two namespaces, a process: {:?}",
+        belongings()
+    );
     drop(world);
     assert!(!process.is_running(), "the world's end is its programs' end, whoever holds them");
     assert!(a.spawn(shell("true")).is_err());
     drop((a, b, _link, process));
     assert!(!directory.exists());
-    let after = || (count("/proc/self/fd"), count("/proc/self/task"));
-    wait_until(PATIENCE, "threads and descriptors to go", || after() == before).unwrap();
+    wait_until(PATIENCE, "threads and descriptors to go", || belongings().is_empty()).unwrap();
 }
 
-fn count(directory: &str) -> usize {
-    std::fs::read_dir(directory).unwrap().count()
+/// The threads and descriptors of this process that can only be a world's.
+fn belongings() -> Vec<String> {
+    let entries = |directory: &str| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let names = entries("/proc/self/task").filter_map(|task| std::fs::read_to_string(task.join("comm")).ok());
+    let threads = names.filter(|name| name.starts_with("link ") || name.starts_with("spawner"));
+    let targets = entries("/proc/self/fd").filter_map(|fd| std::fs::read_link(fd).ok());
+    let targets = targets.map(|target| target.to_string_lossy().into_owned());
+    let is_ours = |target: &String| {
+        ["/dev/net/tun", "net:", "anon_inode:[pidfd]"].iter().any(|kind| target.starts_with(kind))
+    };
+    threads.chain(targets.filter(is_ours)).collect()
 }
 
 #[test]
