@@ -66,7 +66,7 @@ fn keys_are_rotated_without_a_gap() {
     let new = key(MacAlgorithm::Blake2s128, 2);
     let mut network = with_keys([vec![old.clone()], vec![old.clone()]], 4);
     assert!(network.run_until(seconds(5), both).is_some());
-    let steps = [vec![old.clone(), new.clone()], vec![new]];
+    let steps = [vec![old, new.clone()], vec![new]];
     for keys in steps {
         for index in 0..2 {
             network.with_router(index, |router, now| router.set_mac_keys(InterfaceId(0), keys.clone(), now));
