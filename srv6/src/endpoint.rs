@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
+use crate::compressed_sid;
 use crate::error::{Error, Unsupported, Violation};
 use crate::ip::ecn::{self, set_ecn};
 use crate::ip::ipv6::ExtensionHeader;
@@ -18,6 +19,9 @@ pub enum Behaviour {
     End(Flavours),
     /// A waypoint that goes on over one adjacency (RFC 8986 §4.2); the number means something to the caller.
     EndX(Flavours, u16),
+    /// End of a compressed SID whose block has so many bits: while more compressed SIDs follow in the destination, go
+    /// on to the next of them; else End (RFC 9800 §4.1.1).
+    EndNext(Flavours, u8),
     /// The end of the path for an IPv4 packet (RFC 8986 §4.7).
     EndDt4,
     /// The end of the path for an IPv6 packet (RFC 8986 §4.6).
@@ -104,6 +108,11 @@ enum Step {
 
 /// Walks over the extension headers as the node that the packet is addressed to (RFC 8200 §4.1).
 fn decide(view: &Ipv6View<'_>, behaviour: Behaviour) -> Result<Step, Error> {
+    if let Behaviour::EndNext(_, block_len) = behaviour
+        && let Some(destination) = compressed_sid::next(view.destination(), block_len)
+    {
+        return next_compressed(view, destination).map(Step::Advance);
+    }
     let mut headers = view.extension_headers();
     for header in headers.by_ref() {
         let header = header?;
@@ -118,6 +127,26 @@ fn decide(view: &Ipv6View<'_>, behaviour: Behaviour) -> Result<Step, Error> {
         }
     }
     upper_layer(view, &headers.upper_layer(), behaviour)
+}
+
+//= RFC 9800 §4.1.1 N02 to N08
+/// The next compressed SID stands in the destination itself: no other header is looked at.
+fn next_compressed(view: &Ipv6View<'_>, destination: Ipv6Addr) -> Result<Advance, Error> {
+    if view.hop_limit() <= 1 {
+        return Err(Violation::HopLimitExceeded.into());
+    }
+    if !is_segment(&destination) {
+        return Err(Violation::NextSegment.into());
+    }
+    let hop_limit = view.hop_limit() - 1;
+    Ok(Advance {
+        segments_left: None,
+        destination,
+        hop_limit,
+        adjacency: None,
+        pop: None,
+        end: view.total_len(),
+    })
 }
 
 fn routing_header(
@@ -140,7 +169,7 @@ fn routing_header(
     };
     let pointer = pointer(segment_routing_header::SEGMENTS_LEFT_AT);
     let (flavours, adjacency) = match behaviour {
-        Behaviour::End(flavours) => (flavours, None),
+        Behaviour::End(flavours) | Behaviour::EndNext(flavours, _) => (flavours, None),
         Behaviour::EndX(flavours, adjacency) => (flavours, Some(adjacency)),
         Behaviour::EndDt4 | Behaviour::EndDt6 | Behaviour::EndDt46 | Behaviour::Internet => {
             //= RFC 8986 §4.6 S02 to S04
@@ -166,21 +195,23 @@ fn routing_header(
     let pop = (flavours.psp && segments_left == 0).then_some(Pop {
         next_header: srh.next_header(),
         named_at: header.named_at,
+        at: header.offset,
         len: srh.len(),
     });
-    let (srh_at, hop_limit) = (header.offset, view.hop_limit() - 1);
-    let end = view.total_len();
-    Ok(Some(Advance { srh_at, segments_left, destination, hop_limit, adjacency, pop, end }))
+    let hop_limit = view.hop_limit() - 1;
+    let segments_left = Some((header.offset + segment_routing_header::SEGMENTS_LEFT_AT, segments_left));
+    Ok(Some(Advance { segments_left, destination, hop_limit, adjacency, pop, end: view.total_len() }))
 }
 
 /// The changes that lead a packet to its next segment.
 struct Advance {
-    srh_at: usize,
-    segments_left: u8,
+    /// Where the Segments Left field stands, and its new value.
+    segments_left: Option<(usize, u8)>,
     destination: Ipv6Addr,
     hop_limit: u8,
     adjacency: Option<u16>,
     pop: Option<Pop>,
+    /// Where the packet ends in its buffer.
     end: usize,
 }
 
@@ -188,6 +219,7 @@ struct Advance {
 struct Pop {
     next_header: u8,
     named_at: usize,
+    at: usize,
     len: usize,
 }
 
@@ -195,20 +227,22 @@ impl Advance {
     fn apply(self, packet: &mut [u8]) -> Outcome {
         packet[7] = self.hop_limit;
         packet[24..40].copy_from_slice(&self.destination.octets());
-        packet[self.srh_at + segment_routing_header::SEGMENTS_LEFT_AT] = self.segments_left;
-        let start = self.pop.map_or(0, |pop| pop.apply(packet, self.srh_at));
+        if let Some((at, segments_left)) = self.segments_left {
+            packet[at] = segments_left;
+        }
+        let start = self.pop.map_or(0, |pop| pop.apply(packet));
         Outcome::Forward { packet: start..self.end, destination: self.destination, adjacency: self.adjacency }
     }
 }
 
 impl Pop {
     /// Moves what stands in front of the SRH over it, so that the packet starts later, and returns its start.
-    fn apply(self, packet: &mut [u8], srh_at: usize) -> usize {
+    fn apply(self, packet: &mut [u8]) -> usize {
         packet[self.named_at] = self.next_header;
         let payload_len = u16::from_be_bytes([packet[4], packet[5]]);
         let removed = u16::try_from(self.len).unwrap_or(u16::MAX);
         packet[4..6].copy_from_slice(&payload_len.saturating_sub(removed).to_be_bytes());
-        packet.copy_within(..srh_at, self.len);
+        packet.copy_within(..self.at, self.len);
         self.len
     }
 }
@@ -219,7 +253,9 @@ fn upper_layer(view: &Ipv6View<'_>, upper: &UpperLayer<'_>, behaviour: Behaviour
         return Err(Unsupported::Fragment.into());
     }
     let takes = |protocol| match behaviour {
-        Behaviour::End(flavours) | Behaviour::EndX(flavours, _) => flavours.usd,
+        Behaviour::End(flavours) | Behaviour::EndX(flavours, _) | Behaviour::EndNext(flavours, _) => {
+            flavours.usd
+        }
         Behaviour::EndDt4 => protocol == protocol::IPV4,
         Behaviour::EndDt6 => protocol == protocol::IPV6,
         Behaviour::EndDt46 | Behaviour::Internet => true,

@@ -234,7 +234,7 @@ pub enum Misuse {
     /// An ICMPv4 error was asked for an IPv6 packet or the other way round.
     #[error("the address family does not match the packet")]
     Family,
-    /// HMAC key id 0 is reserved; HMAC needs a segment routing header.
+    /// HMAC key id 0 is reserved, and an empty secret is none.
     #[error("the HMAC key can't be used")]
     HmacKey,
 }

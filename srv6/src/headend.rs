@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use crate::error::{Malformed, Misuse};
+use crate::hmac::HmacKey;
 use crate::ip::flow::FlowKey;
 use crate::ip::{ipv6, protocol};
 use crate::overhead;
@@ -81,9 +82,35 @@ impl Encapsulation {
     /// # Errors
     /// [`Misuse::Address`] when the source is not unicast.
     pub fn new(source: Ipv6Addr, path: &SegmentPath, form: Form) -> Result<Self, Misuse> {
+        Self::compile(source, path, form, None)
+    }
+
+    /// As [`new`](Self::new), with an HMAC TLV that proves who wrote the segment list (RFC 8754 §2.1.2). It forces an
+    /// SRH: a path of one stop lists it.
+    ///
+    /// The hash covers nothing that changes on the way or from packet to packet, so it is computed here once.
+    ///
+    /// # Errors
+    /// [`Misuse::Address`] when the source is not unicast.
+    pub fn with_hmac(
+        source: Ipv6Addr,
+        path: &SegmentPath,
+        form: Form,
+        key: &HmacKey,
+    ) -> Result<Self, Misuse> {
+        Self::compile(source, path, form, Some(key))
+    }
+
+    fn compile(
+        source: Ipv6Addr,
+        path: &SegmentPath,
+        form: Form,
+        key: Option<&HmacKey>,
+    ) -> Result<Self, Misuse> {
         if !is_segment(&source) {
             return Err(Misuse::Address);
         }
+        let form = if key.is_some() && path.len() == 1 { Form::Full } else { form };
         let list = segment_list(path, form);
         let mut envelope = Self {
             template: [0; MAX_HEADER_LEN],
@@ -97,7 +124,10 @@ impl Encapsulation {
             //= RFC 8986 §5.1 S04, §5.2
             // Segments Left counts all stops but the first, whether the first is listed or not.
             let segments_left = u8::try_from(path.len() - 1).map_err(|_| Misuse::PathTooLong)?;
-            let srh = SegmentRoutingHeader::new(0, segments_left, &list)?;
+            let mut srh = SegmentRoutingHeader::new(0, segments_left, &list)?;
+            if let Some(key) = key {
+                key.sign(source, &mut srh);
+            }
             envelope.len += srh.emit(&mut envelope.template[ipv6::HEADER_LEN..])?;
             envelope.next_header_at = ipv6::HEADER_LEN;
         }

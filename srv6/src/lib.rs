@@ -13,15 +13,51 @@
 //!
 //! - [`ip`]: views of IPv4 and IPv6, the flow key, checksums, ICMP errors, MSS clamping, hop limits;
 //! - [`wire`]: the segment routing header;
-//! - [`sid`], [`segment_path`]: what a node is called and the list of nodes to visit;
+//! - [`sid`], [`compressed_sid`], [`segment_path`]: what a node is called and the list of nodes to visit;
 //! - [`headend`]: puts a packet onto a path;
 //! - [`endpoint`]: what a node does with a packet that is addressed to one of its [`local_sids`];
+//! - [`hmac`]: proves that a header was written by somebody who knows a key;
 //! - [`overhead`]: how many bytes all of that costs.
+//!
+//! A packet that goes from A over B, C and B again to the exit D:
+//!
+//! ```
+//! use srv6::{Behaviour, Encapsulation, FlowSummary, Form, Locator, Outcome, SegmentPath, process};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mesh = "fd5d:ac::/32".parse()?;
+//! let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| Locator::derive(mesh, "example", name).expect("a /32"));
+//!
+//! // Once per policy:
+//! let path = SegmentPath::new(&[b.end(), c.end(), b.end(), d.dt46()])?;
+//! let encapsulation = Encapsulation::new(a.node_address(), &path, Form::Reduced)?;
+//! assert_eq!(encapsulation.header_len(), 40 + 8 + 3 * 16);
+//!
+//! // Once per packet, at A:
+//! let inner = [&[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0], &[10, 0, 0, 1, 10, 9, 0, 1][..]].concat();
+//! let mut packet = vec![0; encapsulation.header_len()];
+//! encapsulation.write(&mut packet, &FlowSummary::parse(&inner)?, inner.len())?;
+//! packet.extend_from_slice(&inner);
+//!
+//! // At B, C and B:
+//! for next in [c.end(), b.end(), d.dt46()] {
+//!     let outcome = process(&mut packet, Behaviour::END)?;
+//!     assert!(matches!(outcome, Outcome::Forward { destination, .. } if destination == next));
+//! }
+//!
+//! // At D:
+//! let Outcome::Decapsulated { inner: place } = process(&mut packet, Behaviour::EndDt46)? else { panic!() };
+//! assert_eq!(packet[place], inner);
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
+pub mod compressed_sid;
 pub mod endpoint;
 pub mod error;
 pub mod headend;
+pub mod hmac;
 pub mod ip;
 pub mod local_sids;
 pub mod overhead;
@@ -29,6 +65,7 @@ pub mod segment_path;
 pub mod sid;
 pub mod wire;
 
+pub use compressed_sid::CompressedSid;
 pub use endpoint::{Behaviour, Flavours, Outcome, process};
 pub use error::{Error, Malformed, Misuse, Unsupported, Violation};
 pub use headend::{Encapsulation, FlowSummary, Form};

@@ -7,68 +7,28 @@
 )]
 mod support;
 
+#[path = "../fuzz/forward.rs"]
+mod forward;
+#[path = "../fuzz/routing_header.rs"]
+mod routing_header;
+
 use proptest::prelude::*;
-use srv6::ip::icmp_error::{self, IcmpError, MAX_LEN};
-use srv6::ip::{self, icmp_quote, mss};
 use srv6::wire::{SegmentRoutingHeader, SrhView};
-use srv6::{Behaviour, Flavours, FlowKey, Outcome, process};
 use support::{any_inner, ipv6, sid, srh};
 
-fn behaviours() -> Vec<Behaviour> {
-    let all = Flavours { psp: true, usp: true, usd: true };
-    vec![
-        Behaviour::END,
-        Behaviour::End(all),
-        Behaviour::EndX(all, 3),
-        Behaviour::EndDt4,
-        Behaviour::EndDt6,
-        Behaviour::EndDt46,
-        Behaviour::Internet,
-    ]
+/// Every file of a fuzz target's corpus.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let files = std::fs::read_dir(&folder).expect("the corpus is in the repository");
+    let paths: std::collections::BTreeSet<_> = files.map(|entry| entry.unwrap().path()).collect();
+    assert!(!paths.is_empty(), "{} is empty", folder.display());
+    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Runs everything that takes a packet over it.
-fn survive(packet: &[u8]) {
-    for behaviour in behaviours() {
-        let mut changed = packet.to_vec();
-        match process(&mut changed, behaviour) {
-            Ok(Outcome::Forward { packet: place, .. }) => {
-                let forwarded = &changed[place];
-                assert_eq!(srv6::ip::Ipv6View::parse(forwarded).unwrap().total_len(), forwarded.len());
-            }
-            Ok(Outcome::Decapsulated { inner }) => assert!(FlowKeyOrChain::parses(&changed[inner])),
-            Ok(Outcome::UpperLayer { offset, .. }) => assert!(offset <= packet.len()),
-            Err(error) => {
-                assert_eq!(changed, packet, "{error} changed the packet");
-                if let Some(IcmpError::ParameterProblem { pointer, .. }) = error.icmp() {
-                    assert!(pointer as usize <= packet.len(), "{error} points beyond the packet");
-                }
-            }
-        }
-    }
-    let _ = FlowKey::parse(packet);
-    let _ = icmp_quote::quoted_traveller(packet);
-    let mut out = [0; 2048];
-    let _ = srv6::ip::echo::reply(packet, &mut out);
-    for source in ["fd5d:ac:0:1::1".parse().unwrap(), "192.0.0.8".parse().unwrap()] {
-        if let Ok(len) = icmp_error::write(IcmpError::PacketTooBig { mtu: 1280 }, source, packet, &mut out) {
-            assert!(len <= MAX_LEN);
-        }
-    }
-    let mut changed = packet.to_vec();
-    mss::clamp(&mut changed, 1280);
-    let _ = ip::decrement_hop_limit(&mut changed);
-    assert_eq!(changed.len(), packet.len());
-}
-
-/// The inner packet of a decapsulation has a whole IP header; what follows may be anything.
-struct FlowKeyOrChain;
-
-impl FlowKeyOrChain {
-    fn parses(inner: &[u8]) -> bool {
-        srv6::ip::Ipv4View::parse(inner).is_ok_and(|view| view.total_len() == inner.len())
-            || srv6::ip::Ipv6View::parse(inner).is_ok_and(|view| view.total_len() == inner.len())
-    }
+#[test]
+fn the_corpora_are_survived() {
+    corpus("routing_header").iter().for_each(|bytes| routing_header::check(bytes));
+    corpus("forward").iter().for_each(|bytes| forward::check(bytes));
 }
 
 proptest! {
@@ -76,14 +36,14 @@ proptest! {
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        survive(&bytes);
+        forward::check(&bytes);
     }
 
     /// Valid in the first byte, so that the parsers get further.
     #[test]
     fn any_bytes_of_ipv6(next in prop_oneof![Just(43_u8), Just(0), Just(44), Just(60), Just(51), any::<u8>()],
                          chain in proptest::collection::vec(any::<u8>(), 0..300)) {
-        survive(&ipv6(sid(9, 1), sid(1, 0xe), next, &chain));
+        forward::check(&ipv6(sid(9, 1), sid(1, 0xe), next, &chain));
     }
 
     /// A good envelope with a few bytes changed and the end cut off.
@@ -100,9 +60,20 @@ proptest! {
             let at = at.index(packet.len());
             packet[at] = octet;
         }
-        survive(&packet);
+        forward::check(&packet);
         packet.truncate(cut.index(packet.len() + 1));
-        survive(&packet);
+        forward::check(&packet);
+    }
+
+    #[test]
+    fn any_bytes_of_a_routing_header(mut bytes in proptest::collection::vec(any::<u8>(), 8..340), routing in any::<bool>()) {
+        bytes.truncate(bytes.len() & !7);
+        bytes[1] = (bytes.len() / 8 - 1) as u8;
+        if routing {
+            bytes[2] = 4;
+            bytes[4] %= 20;
+        }
+        routing_header::check(&bytes);
     }
 
     /// Reading the bytes of a header gives the header, and writing it again the bytes.

@@ -8,6 +8,7 @@
 mod support;
 
 use srv6::headend::MAX_HEADER_LEN;
+use srv6::hmac::{HmacKey, HmacKeys, Requirement};
 use srv6::ip::icmp_error::{self, IcmpError, MAX_LEN};
 use srv6::ip::{decrement_hop_limit, echo, fragmentation, icmp_quote, mss};
 use srv6::{Behaviour, Encapsulation, FlowKey, FlowSummary, Form, LocalSids, Locator, SegmentPath, process};
@@ -43,6 +44,14 @@ fn packets_are_processed_without_allocation() {
         let error = process(&mut refused, behaviour).unwrap_err();
         assert!(error.icmp().is_some());
     });
+
+    let key = HmacKey::new(7, b"secret").unwrap();
+    let signed = Encapsulation::with_hmac(sid(9, 1), &path, Form::Reduced, &key).unwrap();
+    let mut packet = vec![0; signed.header_len()];
+    signed.write(&mut packet, &FlowSummary::parse(&inner).unwrap(), inner.len()).unwrap();
+    packet.extend(&inner);
+    let keys = HmacKeys::new(vec![key]);
+    assert_no_allocation("HMAC", || keys.check(&packet, Requirement::Required).unwrap());
 
     let mut report = [0; MAX_LEN];
     let request = echo_request(sid(9, 1), sid(1, 0xe));

@@ -11,7 +11,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::tlv::{HMAC_LEN, HmacTlv, Tlv, Tlvs};
+use super::tlv::{HMAC_LEN, Hmac, HmacTlv, Tlv, Tlvs};
 use crate::error::{Malformed, Misuse};
 use crate::segment_path::MAX_SEGMENTS;
 
@@ -125,6 +125,22 @@ impl<'a> SrhView<'a> {
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Ipv6Addr> + 'a {
         let (chunks, _) = self.segment_list().unwrap_or_default().as_chunks::<16>();
         chunks.iter().map(|octets| Ipv6Addr::from(*octets))
+    }
+
+    /// The first HMAC TLV and its offset in the header.
+    ///
+    /// # Errors
+    /// [`Malformed::Tlv`] when a TLV in front of it ends beyond the header.
+    pub fn hmac(&self) -> Result<Option<(usize, Hmac<'a>)>, Malformed> {
+        let mut tlvs = self.tlvs();
+        loop {
+            let at = self.len().saturating_sub(tlvs.remaining());
+            match tlvs.next().transpose()? {
+                None => return Ok(None),
+                Some(Tlv::Hmac(hmac)) => return Ok(Some((at, hmac))),
+                Some(Tlv::Pad1 | Tlv::PadN(_) | Tlv::Other { .. }) => {}
+            }
+        }
     }
 
     /// The TLVs behind the segment list.

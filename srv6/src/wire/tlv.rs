@@ -60,6 +60,12 @@ impl<'a> Tlvs<'a> {
         Self { rest: area }
     }
 
+    /// Bytes that are not read yet.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     fn read(&mut self) -> Result<Tlv<'a>, Malformed> {
         let rest = std::mem::take(&mut self.rest);
         let (kind, after) = rest.split_first().ok_or(Malformed::Tlv)?;

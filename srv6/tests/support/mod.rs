@@ -159,5 +159,5 @@ pub fn fixed_seed() -> ProptestConfig {
         RngSeed::Random => RngSeed::Fixed(0x5eed),
         RngSeed::Fixed(seed) => RngSeed::Fixed(seed),
     };
-    ProptestConfig { rng_seed, failure_persistence: None, ..config }
+    ProptestConfig { rng_seed, failure_persistence: None, cases: config.cases.max(1024), ..config }
 }
