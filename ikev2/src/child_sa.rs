@@ -27,6 +27,8 @@ pub(crate) struct Child {
     pub(crate) rekey_at: Option<Instant>,
     /// When it counts as known to the peer although nothing proved it; `None` once it is known.
     pub(crate) sure_at: Option<Instant>,
+    /// Whether it came with IKE_AUTH: then an established peer has it.
+    pub(crate) from_ike_auth: bool,
     /// When it is deleted by us because the peer, whose duty it was, did not.
     pub(crate) delete_at: Option<Instant>,
 }
@@ -71,6 +73,8 @@ pub(crate) struct Agreement<'a> {
     pub(crate) replaces: Option<u32>,
     /// Whether it may carry our traffic (false for the loser of a collision).
     pub(crate) eligible: bool,
+    /// Whether the exchange was IKE_AUTH.
+    pub(crate) from_ike_auth: bool,
 }
 
 /// Derives the keys, remembers the CHILD SA in `sa` and tells the driver.
@@ -93,6 +97,7 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
         established: now,
         rekey_at: Some(now + jittered(shared.config.timers.child_rekey, shared)),
         sure_at: (!agreement.initiator).then(|| now + shared.config.timers.outbound_fallback),
+        from_ike_auth: agreement.from_ike_auth,
         delete_at: None,
     };
     let public = ChildSa {

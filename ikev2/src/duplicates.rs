@@ -31,7 +31,7 @@ impl Endpoint {
             sa.supersedes.clone_from(&others);
             if as_initiator {
                 // The response proved that the peer has it.
-                sa.confirm(&mut self.shared, now);
+                sa.confirm(&mut self.shared);
             } else {
                 sa.want(Want::Liveness, None);
             }

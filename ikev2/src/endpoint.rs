@@ -10,7 +10,7 @@ use crate::admission::{Admission, Verdict, stateless_response};
 use crate::config::{Config, ConnectionConfig, ConnectionId, Path};
 use crate::connection::{Connection, Dial};
 use crate::error::{Misuse, Unsupported};
-use crate::event::{Event, IkeDownReason, IkeSaReport, Rejection};
+use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSaReport, Rejection};
 use crate::exchange::{Pending, ike_sa_init};
 use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::inbound;
@@ -292,6 +292,25 @@ impl Endpoint {
         self.settle(now);
     }
 
+    /// Asks for another CHILD SA on the newest IKE SA of a connection (one per worker, RFC 9611).
+    pub fn create_child(&mut self, id: ConnectionId, now: Instant) {
+        let newest = self.shared.connections.get(&id).and_then(|entry| entry.established.last().copied());
+        if let Some(sa) = newest.and_then(|spi| self.sas.get_mut(&spi)) {
+            sa.want(Want::CreateChild, None);
+            self.deadlines.touch(sa.local_spi);
+        }
+        self.settle(now);
+    }
+
+    /// Deletes a CHILD SA at the peer. A link that is dialled gets a new one later.
+    pub fn delete_child(&mut self, spi_in: u32, now: Instant) {
+        if let Some(sa) = self.sas.values_mut().find(|sa| sa.has_child(spi_in)) {
+            sa.delete_child(&mut self.shared, spi_in, ChildDownReason::DeletedByUs);
+            self.deadlines.touch(sa.local_spi);
+        }
+        self.settle(now);
+    }
+
     /// Rekeys the IKE SAs of a connection now.
     pub fn rekey_ike(&mut self, id: ConnectionId, now: Instant) {
         for sa in self.sas.values_mut().filter(|sa| sa.connection == Some(id) && sa.is_established()) {
@@ -414,6 +433,7 @@ impl Endpoint {
             Action::Insert(sa) => self.insert(*sa),
             Action::Adopt { into, children, tasks } => {
                 if let Some(sa) = self.sas.get_mut(&into) {
+                    sa.announced = true;
                     sa.children.extend(children);
                     sa.tasks.extend(tasks.into_iter().filter(|task| task.what != Want::RekeyIke));
                     sa.rekey_at = Some(now + self.shared.config.timers.ike_rekey);
@@ -430,7 +450,7 @@ impl Endpoint {
             }
             Action::Confirm { spi } => {
                 if let Some(sa) = self.sas.get_mut(&spi) {
-                    sa.confirm(&mut self.shared, now);
+                    sa.confirm(&mut self.shared);
                     self.deadlines.touch(spi);
                 }
             }

@@ -47,6 +47,8 @@ pub(crate) struct IkeSa {
     pub(crate) refusals: u32,
     /// No requests of our own before then: a responder of an IKE rekey waits for the peer to switch.
     pub(crate) hold_until: Option<Instant>,
+    /// The driver knows of it.
+    pub(crate) announced: bool,
     /// The response that is about to leave ends the SA.
     pub(crate) ending: Option<IkeDownReason>,
     /// The first IKE_SA_INIT of a stranger is still counted as half-open.
@@ -156,6 +158,7 @@ impl IkeSa {
             supersedes: Vec::new(),
             refusals: 0,
             hold_until: None,
+            announced: false,
             ending: None,
             admission: None,
         }
@@ -256,19 +259,24 @@ impl IkeSa {
         matches!(self.phase, Phase::Established | Phase::Closing) && !held
     }
 
-    /// The peer proved that it has everything that our responses told it.
-    pub(crate) fn confirm(&mut self, shared: &mut Shared, _now: Instant) {
+    /// The peer sent a request that it sends only once it has our last response: the CHILD SAs in `known`,
+    /// which that response or earlier ones told of, are there.
+    pub(crate) fn confirm_by_request(&mut self, shared: &mut Shared, known: &[u32]) {
+        known.iter().for_each(|spi_in| self.confirm_child(shared, *spi_in));
+        self.confirm(shared);
+    }
+
+    /// The peer answered a request of ours, so it is established too and has what IKE_AUTH made. That it
+    /// has our later responses does not follow.
+    pub(crate) fn confirm_by_response(&mut self, shared: &mut Shared) {
+        let first = self.children.iter().filter(|child| child.sure_at.is_some() && child.from_ike_auth);
+        let first: Vec<u32> = first.map(|child| child.spi_in).collect();
+        self.confirm_by_request(shared, &first);
+    }
+
+    /// The peer uses this SA: our own requests may go, and what it supersedes may end.
+    pub(crate) fn confirm(&mut self, shared: &mut Shared) {
         self.hold_until = None;
-        let unsure = self.children.iter_mut().filter_map(|child| child.sure_at.take().map(|_| child.spi_in));
-        let confirmed: Vec<u32> = unsure.collect();
-        if let Some(connection) = self.connection
-            && !confirmed.is_empty()
-        {
-            if let Some(entry) = shared.connections.get_mut(&connection) {
-                confirmed.iter().for_each(|spi_in| entry.outbound.confirm(*spi_in));
-            }
-            shared.choose_outbound(connection);
-        }
         let superseded = std::mem::take(&mut self.supersedes);
         shared.actions.extend(superseded.into_iter().map(|spi| Action::CloseRedundant { spi }));
     }
@@ -280,7 +288,7 @@ impl IkeSa {
         }
         let attempt = matches!(self.phase, Phase::Initiating);
         let replaced = matches!(self.phase, Phase::Replaced { .. }) || reason == IkeDownReason::Rekeyed;
-        let was_usable = self.established.is_some() && !replaced;
+        let was_usable = self.announced && !replaced;
         if let Phase::Replaced { by, .. } = self.phase {
             shared.actions.push_back(Action::Confirm { spi: by });
         }

@@ -53,7 +53,8 @@ fn handle_request(
     now: Instant,
 ) {
     match sa.window.arrival(header.message_id, datagram) {
-        Arrival::New if sa.is_closed() => return,
+        // Before our own handshake is through, the peer's requests wait; it will repeat them.
+        Arrival::New if sa.is_closed() || matches!(sa.phase, Phase::Initiating) => return,
         Arrival::New => {}
         //= RFC 7296 §2.11: the answer goes to where the request came from.
         Arrival::Repeat(datagrams) => {
@@ -105,7 +106,7 @@ fn process(
         let known: Vec<u32> =
             sa.children.iter().filter(|child| child.sure_at.is_some()).map(|child| child.spi_in).collect();
         let response = exchange::respond(sa, shared, exchange, payloads, now);
-        confirm_known(sa, shared, &known, now);
+        sa.confirm_by_request(shared, &known);
         return response;
     }
     if exchange != ExchangeType::IkeAuth {
@@ -120,21 +121,6 @@ fn process(
         shared.reject(path, reason, now);
         refusal
     })
-}
-
-fn confirm_known(sa: &mut IkeSa, shared: &mut Shared, known: &[u32], now: Instant) {
-    let fresh: Vec<(u32, Option<Instant>)> = sa
-        .children
-        .iter_mut()
-        .filter(|child| !known.contains(&child.spi_in))
-        .map(|child| (child.spi_in, child.sure_at.take()))
-        .collect();
-    sa.confirm(shared, now);
-    for (spi_in, sure_at) in fresh {
-        if let Some(child) = sa.child_by_inbound(spi_in) {
-            child.sure_at = sure_at;
-        }
-    }
 }
 
 fn handle_response(
@@ -169,8 +155,7 @@ fn handle_response(
         Err(malformed) => Err((Rejection::Malformed(malformed), DialFailure::Malformed(malformed))),
     };
     match result {
-        // An answer to our request shows that the peer has what our earlier responses said.
-        Ok(()) if sa.is_established() => sa.confirm(shared, now),
+        Ok(()) if sa.is_established() => sa.confirm_by_response(shared),
         Ok(()) => {}
         Err((reason, failure)) => {
             shared.reject(path, reason, now);

@@ -120,11 +120,6 @@ impl RequestWindow {
         self.answered = Some(Answered { id, request: fingerprint(request), datagrams });
         self.next_expected = id + 1;
     }
-
-    /// Number of requests that were answered so far.
-    pub(crate) fn answered_count(&self) -> u32 {
-        self.next_expected
-    }
 }
 
 fn fingerprint(datagram: &[u8]) -> [u8; 32] {

@@ -153,6 +153,7 @@ pub(crate) fn accept(
         initiator: true,
         replaces,
         eligible: judge(&created),
+        from_ike_auth: false,
     };
     install(sa, shared, agreement, now);
     Ok(created)
@@ -276,6 +277,7 @@ pub(crate) fn create(
         initiator: false,
         replaces,
         eligible: true,
+        from_ike_auth: false,
     };
     install(sa, shared, agreement, now);
     Ok((payloads, created))

@@ -217,6 +217,7 @@ pub(crate) fn finish(
                 initiator: true,
                 replaces: None,
                 eligible: true,
+                from_ike_auth: true,
             };
             install(sa, shared, agreement, now);
         }
@@ -284,6 +285,7 @@ fn establish(
     let key_exchange = secured.suite.key_exchange_name();
     sa.phase = Phase::Established;
     sa.established = Some(now);
+    sa.announced = true;
     sa.rekey_at = Some(now + crate::child_sa::jittered(shared.config.timers.ike_rekey, shared));
     sa.peer.ours = contents.has_vendor_id(&shared.config.vendor_id);
     shared.events.push_back(Event::IkeUp {
@@ -410,6 +412,7 @@ fn respond_child(
         initiator: false,
         replaces: None,
         eligible: true,
+        from_ike_auth: true,
     };
     install(sa, shared, agreement, now);
     payloads

@@ -158,6 +158,7 @@ fn successor(
 
 /// CHILD SAs and waiting tasks of `sa` go to its successor, which starts to live.
 fn hand_over(sa: &mut IkeSa, shared: &mut Shared, mut new: IkeSa, initiator: bool) {
+    new.announced = true;
     new.children = std::mem::take(&mut sa.children);
     let keep = |task: &crate::ike_sa::Task| task.what != Want::RekeyIke && task.what != Want::Liveness;
     new.tasks = std::mem::take(&mut sa.tasks).into_iter().filter(keep).collect();
