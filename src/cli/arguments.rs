@@ -27,7 +27,7 @@ pub struct Global {
     /// The node file
     #[arg(long, global = true, value_name = "FILE", default_value = "/etc/viamesh/node.yaml")]
     pub config: PathBuf,
-    /// The daemon's control socket
+    /// The daemon's control socket; `VIAMESH_SOCKET` in the environment otherwise
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Print one JSON document instead of text
@@ -48,7 +48,8 @@ impl Global {
     /// The socket to talk to.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.socket.clone().unwrap_or_else(|| PathBuf::from(Self::DEFAULT_SOCKET))
+        let chosen = self.socket.clone().or_else(|| std::env::var_os("VIAMESH_SOCKET").map(PathBuf::from));
+        chosen.unwrap_or_else(|| PathBuf::from(Self::DEFAULT_SOCKET))
     }
 }
 

@@ -1,9 +1,15 @@
 //! `viamesh associations`
 
 use super::arguments::{Associations, Global};
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::Request;
 
-pub(super) fn run(_: &Associations, _: &Global, _: &mut Output) -> Result<Exit, Failure> {
-    Err(Failure::not_built("associations"))
+pub(super) fn run(
+    associations: &Associations,
+    global: &Global,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    ask::print(&Request::Associations { node: associations.node.clone() }, global, output)
 }

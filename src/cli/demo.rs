@@ -3,10 +3,15 @@
 use super::arguments::{Demo, DemoCommand, Global};
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::demo::{self, DemoOptions};
 
-pub(super) fn run(demo: &Demo, _: &Global, _: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(demo: &Demo, _: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    let failed = |text: String| Failure::new(Exit::Failed, text);
+    // The demo and the shell write for themselves.
+    output.flush()?;
     match &demo.command {
-        None => Err(Failure::not_built("demo")),
-        Some(DemoCommand::Shell { .. }) => Err(Failure::not_built("demo shell")),
+        None => demo::run(&DemoOptions { keep: demo.keep, json: demo.json.clone() }).map_err(failed)?,
+        Some(DemoCommand::Shell { city }) => demo::shell(city).map_err(failed)?,
     }
+    Ok(Exit::Done)
 }

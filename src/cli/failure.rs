@@ -37,6 +37,15 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The exit that has this number; `Failed` for any other.
+    #[must_use]
+    pub fn from_code(code: u8) -> Self {
+        let all = [Self::Done, Self::Usage, Self::Unreachable, Self::NotPermitted, Self::BadConfiguration];
+        all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Failed)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
@@ -63,12 +72,6 @@ impl Failure {
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
-    }
-
-    /// The failure of a command that is defined and not built.
-    #[must_use]
-    pub fn not_built(command: &str) -> Self {
-        Self::new(Exit::Failed, format!("`viamesh {command}` is not built yet"))
     }
 
     /// How the process ends.

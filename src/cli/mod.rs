@@ -4,6 +4,7 @@
 //! error. Exit codes are those of [`failure::Exit`].
 
 pub mod arguments;
+mod ask;
 mod associations;
 mod check;
 mod demo;

@@ -1,9 +1,11 @@
 //! `viamesh neighbours`
 
 use super::arguments::Global;
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::Request;
 
-pub(super) fn run(_: &Global, _: &mut Output) -> Result<Exit, Failure> {
-    Err(Failure::not_built("neighbours"))
+pub(super) fn run(global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    ask::print(&Request::Neighbours, global, output)
 }

@@ -1,9 +1,36 @@
 //! `viamesh ping`
 
 use super::arguments::{Global, Ping};
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::{Reply, Request};
 
-pub(super) fn run(_: &Ping, _: &Global, _: &mut Output) -> Result<Exit, Failure> {
-    Err(Failure::not_built("ping"))
+/// Milliseconds between probes.
+const INTERVAL_MS: u32 = 200;
+
+pub(super) fn run(ping: &Ping, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    let request = Request::Ping {
+        node: ping.node.clone(),
+        via: ping.via.clone(),
+        count: ping.count,
+        interval_ms: INTERVAL_MS,
+        timeout_ms: milliseconds(ping.timeout),
+    };
+    let reply = ask::ask(&request, global)?;
+    let answered =
+        matches!(&reply, Reply::Ping(report) if report.replies.iter().any(|reply| reply.rtt_ms.is_some()));
+    if output.json() {
+        let text = reply.json().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        output.line(&text)?;
+    } else {
+        output.text(&reply.text())?;
+    }
+    Ok(if answered { Exit::Done } else { Exit::Failed })
+}
+
+/// Seconds as whole milliseconds, at least one.
+pub(super) fn milliseconds(seconds: f64) -> u32 {
+    let duration = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1)
 }

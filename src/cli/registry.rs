@@ -1,9 +1,11 @@
 //! `viamesh registry`
 
 use super::arguments::Global;
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::Request;
 
-pub(super) fn run(_: &Global, _: &mut Output) -> Result<Exit, Failure> {
-    Err(Failure::not_built("registry"))
+pub(super) fn run(global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    ask::print(&Request::Registry, global, output)
 }

@@ -1,9 +1,11 @@
 //! `viamesh routes`
 
 use super::arguments::{Global, Routes};
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::Request;
 
-pub(super) fn run(_: &Routes, _: &Global, _: &mut Output) -> Result<Exit, Failure> {
-    Err(Failure::not_built("routes"))
+pub(super) fn run(routes: &Routes, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    ask::print(&Request::Routes { address: routes.address }, global, output)
 }

@@ -4,7 +4,9 @@ use super::arguments::{Global, Run};
 use super::check;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use crate::config::Settings;
+use crate::config::{Settings, key};
+use crate::runtime::{self, RunOptions};
+use crate::telemetry;
 
 pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let request = check::request(&global.config, &run.files, global);
@@ -17,10 +19,21 @@ pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exi
         let message = format!("the configuration in {} cannot be used", global.config.display());
         return Err(Failure::new(Exit::BadConfiguration, message));
     };
-    start(&settings, run)
+    start(settings, run, global)
 }
 
 /// Runs the daemon until it is told to stop.
-fn start(_: &Settings, _: &Run) -> Result<Exit, Failure> {
-    Err(Failure::not_built("run"))
+fn start(settings: Settings, run: &Run, global: &Global) -> Result<Exit, Failure> {
+    let key = key::load(&settings.private_key)
+        .map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
+    telemetry::initialise(global.verbose, global.json);
+    let options = RunOptions { settings, key, ike_keylog: run.ike_keylog.clone() };
+    runtime::run(options).map_err(|error| {
+        let failure = Failure::new(Exit::from_code(error.exit_code), error.text);
+        match error.help {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    })?;
+    Ok(Exit::Done)
 }

@@ -180,6 +180,7 @@ impl<'v> Fields<'v> {
     pub(crate) fn finish(&self, known: &[&'static str], severity: Severity, diagnostics: &mut Diagnostics) {
         for (key, _) in self.entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
             let help = match nearest(&key.name, known.iter().copied()) {
+                _ if key.name.starts_with("//") => "comments begin with `#`, not with `//`".to_owned(),
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("there are {}", enumerate(known.iter().copied())),
             };

@@ -235,6 +235,14 @@ impl Place<'_> {
         let location = error.location().unwrap_or(Location::UNKNOWN);
         let text = error.to_string();
         let message = text.split(" at line ").next().unwrap_or_default().trim();
-        Diagnostic::at(self.span(location), Code::Syntax, "this is not YAML").label(message.to_owned())
+        let span = self.span(location);
+        let diagnostic = Diagnostic::at(span, Code::Syntax, "this is not YAML").label(message.to_owned());
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let around = self.text.get(span.start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let line = before.lines().last().unwrap_or_default();
+        if line.contains("//") || around.contains("//") {
+            return diagnostic.help("comments begin with `#`, not with `//`");
+        }
+        diagnostic
     }
 }

@@ -12,41 +12,55 @@ use crate::config::suggestion::enumerate;
 
 /// Reports each policy of which nothing is left.
 pub(super) fn report_shadowed(policies: &[Spanned<Policy>], diagnostics: &mut Diagnostics) {
+    let matchers: Vec<Matcher<'_>> = policies.iter().map(|policy| Matcher::of(&policy.value)).collect();
     for (index, policy) in policies.iter().enumerate() {
-        let earlier = policies.get(..index).unwrap_or_default();
+        let earlier = matchers.get(..index).unwrap_or_default();
         let Some(takers) = takers(&policy.value, earlier) else { continue };
         let title = format!("policy `{}` never matches", policy.value.name);
         let diagnostic = Diagnostic::at(policy.span, Code::NeverMatches, title);
-        let name = &policy.value.name;
-        diagnostics.push(match takers.as_slice() {
-            [taker] => diagnostic
-                .label(format!("`{}` on line {} takes all of it first", taker.name, taker.line))
-                .help(format!("the first match wins: move `{name}` above line {}, or delete it", taker.line)),
+        let label = match takers.as_slice() {
+            [taker] => format!("`{}` on line {} takes all of it first", taker.name, taker.line),
             _ => {
-                let names = enumerate(takers.iter().map(|taker| taker.name.as_str()));
-                let line = takers.first().map_or(0, |taker| taker.line);
-                diagnostic
-                    .label(format!("{names} take all of it first"))
-                    .help(format!("the first match wins: move `{name}` above line {line}, or delete it"))
+                format!("{} take all of it first", enumerate(takers.iter().map(|taker| taker.name.as_str())))
             }
-        });
+        };
+        let (name, line) = (&policy.value.name, takers.first().map_or(0, |taker| taker.line));
+        let help = format!("the first match wins: move `{name}` above line {line}, or delete it");
+        diagnostics.push(diagnostic.label(label).help(help));
+    }
+}
+
+/// A policy with its networks merged and sorted, so that one look-up answers for lists of thousands.
+struct Matcher<'a> {
+    policy: &'a Policy,
+    from: Vec<IpNet>,
+    to: Vec<IpNet>,
+}
+
+impl<'a> Matcher<'a> {
+    fn of(policy: &'a Policy) -> Self {
+        let merged = |networks: &Vec<IpNet>| {
+            let mut merged = IpNet::aggregate(networks);
+            merged.sort();
+            merged
+        };
+        Self { policy, from: merged(&policy.from), to: merged(&policy.to) }
     }
 }
 
 /// The earlier policies that together take every packet of `policy`; `None` if something is left for it.
-fn takers<'a>(policy: &Policy, earlier: &'a [Spanned<Policy>]) -> Option<Vec<&'a Policy>> {
+fn takers<'a>(policy: &Policy, earlier: &[Matcher<'a>]) -> Option<Vec<&'a Policy>> {
+    // While its path is down, a policy with `next` lets go of its packets.
+    let wider: Vec<_> = earlier
+        .iter()
+        .filter(|other| other.policy.if_unreachable != IfUnreachable::Next && is_wider(other.policy, policy))
+        .collect();
     let mut takers: Vec<&Policy> = Vec::new();
     for from in &policy.from {
         for to in policy.to.iter().filter(|to| is_v4(to) == is_v4(from)) {
-            let taker = earlier.iter().map(|other| &other.value).find(|other| {
-                // While its path is down, a policy with `next` lets go of its packets.
-                other.if_unreachable != IfUnreachable::Next
-                    && covers(&other.from, from)
-                    && covers(&other.to, to)
-                    && is_wider(other, policy)
-            })?;
-            if !takers.iter().any(|known| known.name == taker.name) {
-                takers.push(taker);
+            let taker = wider.iter().find(|other| covers(&other.from, from) && covers(&other.to, to))?;
+            if !takers.iter().any(|known| known.name == taker.policy.name) {
+                takers.push(taker.policy);
             }
         }
     }
@@ -58,9 +72,14 @@ fn is_v4(network: &IpNet) -> bool {
     matches!(network, IpNet::V4(_))
 }
 
-/// Whether the networks together contain all of `network`.
+/// Whether one of the networks, which are sorted and do not overlap, contains all of `network`.
 fn covers(networks: &[IpNet], network: &IpNet) -> bool {
-    IpNet::aggregate(&networks.to_vec()).iter().any(|wider| wider.contains(network))
+    let after = networks.partition_point(|other| other <= network);
+    // The container of a network sorts before it; a network equal in address and shorter sorts first too.
+    after
+        .checked_sub(1)
+        .and_then(|index| networks.get(index))
+        .is_some_and(|candidate| candidate.contains(network))
 }
 
 /// Whether `other` asks for no protocol, port or DSCP that `policy` does not ask for.

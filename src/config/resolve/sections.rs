@@ -102,6 +102,13 @@ fn timers(section: Option<&TimersSection>, diagnostics: &mut Diagnostics) -> Tim
     let default = Timers::default();
     let Some(section) = section else { return default };
     let second = Duration::from_secs(1);
+    // Babel writes intervals as hundredths of a second in 16 bits (RFC 8966 §4.6.5).
+    let longest = Duration::from_secs(655);
+    for field in [&section.hello, &section.update, &section.fast_hello].into_iter().flatten() {
+        if field.value > longest {
+            diagnostics.push(out_of_range(field, "Babel's intervals are at most 655 seconds"));
+        }
+    }
     let mut at_least = |field: &Option<Field<Duration>>, least: Duration, default: Duration| {
         if let Some(field) = field.as_ref().filter(|field| field.value < least) {
             diagnostics.push(out_of_range(field, &format!("this timer needs at least {least:?}")));

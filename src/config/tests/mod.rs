@@ -1,4 +1,10 @@
 //! Tests of the whole way from text to settings and diagnostics.
 
+mod checks;
+mod defaults;
+mod examples;
+mod hostile;
 mod mistakes;
+mod ranet;
+mod settings;
 mod support;

@@ -1,0 +1,43 @@
+//! Commands that ask the daemon: one request, one answer, printed as text or JSON.
+
+use super::arguments::{Flow, Global};
+use super::failure::{Exit, Failure};
+use super::output::Output;
+use crate::control::report::FlowDescription;
+use crate::control::{Client, ClientError, Reply, Request};
+use std::net::IpAddr;
+
+/// Asks and prints the answer.
+pub(super) fn print(request: &Request, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    let reply = ask(request, global)?;
+    if output.json() {
+        let text = reply.json().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        output.line(&text)?;
+    } else {
+        output.text(&reply.text())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks.
+pub(super) fn ask(request: &Request, global: &Global) -> Result<Reply, Failure> {
+    Client::connect(&global.socket()).and_then(|mut client| client.ask(request)).map_err(failure)
+}
+
+fn failure(error: ClientError) -> Failure {
+    let failure = Failure::new(Exit::from_code(error.exit_code()), error.to_string());
+    match error.help() {
+        Some(help) => failure.help(help),
+        None => failure,
+    }
+}
+
+/// The packet that a person described.
+pub(super) fn flow(source: IpAddr, destination: IpAddr, flow: &Flow) -> FlowDescription {
+    let protocol = match (flow.tcp, flow.udp) {
+        (true, _) => Some("tcp".to_owned()),
+        (_, true) => Some("udp".to_owned()),
+        (false, false) => None,
+    };
+    FlowDescription { source, destination, protocol, source_port: None, destination_port: flow.port }
+}
