@@ -45,7 +45,9 @@ impl ClientError {
     /// The exit code of a command that ends with this error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unreachable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => EXIT_NOT_PERMITTED,
+            Self::Unreachable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                EXIT_NOT_PERMITTED
+            }
             Self::Unreachable { .. } | Self::Interrupted { .. } => EXIT_UNREACHABLE,
             Self::Malformed { .. } => 1,
             Self::Refused(refusal) => refusal.exit_code,
@@ -57,7 +59,9 @@ impl ClientError {
         match self {
             Self::Unreachable { source, .. } => Some(
                 match source.kind() {
-                    io::ErrorKind::PermissionDenied => "run it as root, or as a member of the group `viamesh`",
+                    io::ErrorKind::PermissionDenied => {
+                        "run it as root, or as a member of the group `viamesh`"
+                    }
                     _ => "is it running? `systemctl status viamesh`, or `viamesh run` in a terminal",
                 }
                 .to_owned(),
@@ -111,7 +115,11 @@ impl Client {
     ///
     /// # Errors
     /// When the daemon refuses or does not answer.
-    pub fn follow(&mut self, request: &Request, mut progress: impl FnMut(&Reply)) -> Result<Reply, ClientError> {
+    pub fn follow(
+        &mut self,
+        request: &Request,
+        mut progress: impl FnMut(&Reply),
+    ) -> Result<Reply, ClientError> {
         self.send(request).map_err(|source| self.interrupted(source))?;
         loop {
             let line = self.receive()?;

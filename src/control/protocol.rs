@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::report::{
-    AssociationsReport, ExplainReport, FlowDescription, NeighboursReport, PingReport, RegistryReport, RoutesReport,
-    StatusReport, Text, TraceReport,
+    AssociationsReport, ExplainReport, FlowDescription, NeighboursReport, PingReport, RegistryReport,
+    RoutesReport, StatusReport, Text, TraceReport,
 };
 
 /// Version of the protocol. A daemon refuses other versions in words.

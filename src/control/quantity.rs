@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn round_trips_keep_their_order_of_magnitude() {
-        for (milliseconds, text) in [(0.214, "0.21 ms"), (1.42, "1.4 ms"), (23.1, "23 ms"), (265.4, "265 ms")] {
+        for (milliseconds, text) in [(0.214, "0.21 ms"), (1.42, "1.4 ms"), (23.1, "23 ms"), (265.4, "265 ms")]
+        {
             assert_eq!(round_trip(milliseconds), text);
         }
         assert_eq!(measured(23.1), "23.1 ms");

@@ -223,14 +223,21 @@ async fn read_line(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<V
 fn parse(line: &[u8]) -> Result<Request, Refusal> {
     let refusal = |text: String, help: &str| Refusal { exit_code: 1, text, help: Some(help.to_owned()) };
     let envelope: Envelope = serde_json::from_slice(line).map_err(|error| {
-        refusal(format!("the daemon does not understand the request: {error}"), "restart the daemon after an upgrade")
+        refusal(
+            format!("the daemon does not understand the request: {error}"),
+            "restart the daemon after an upgrade",
+        )
     })?;
     if envelope.version == VERSION {
         serde_json::from_value(envelope.request).map_err(|error| {
-            refusal(format!("the daemon does not know the request: {error}"), "restart the daemon after an upgrade")
+            refusal(
+                format!("the daemon does not know the request: {error}"),
+                "restart the daemon after an upgrade",
+            )
         })
     } else {
-        let text = format!("the daemon speaks version {VERSION} of the control protocol, not {}", envelope.version);
+        let text =
+            format!("the daemon speaks version {VERSION} of the control protocol, not {}", envelope.version);
         Err(refusal(text, "use the command and the daemon of one release"))
     }
 }

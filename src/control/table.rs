@@ -36,7 +36,8 @@ impl Table {
             return String::new();
         }
         let headings: Vec<String> = self.columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
-        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width(&headings, column)).collect();
+        let widths: Vec<usize> =
+            (0..self.columns.len()).map(|column| self.width(&headings, column)).collect();
         let mut text = String::new();
         for row in std::iter::once(&headings).chain(&self.rows) {
             self.write_row(&mut text, row, &widths);

@@ -206,13 +206,17 @@ fn a_dead_daemons_socket_is_replaced_and_a_living_ones_is_not() {
     let path = directory.socket();
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a socket without a listener is left");
-    with_server(&path, |incoming| incoming.responder.finish(no_routes()), |path| {
-        assert_eq!(Client::connect(&path).unwrap().ask(&ROUTES).unwrap(), no_routes());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let error = runtime.block_on(async { Server::bind(&path) }).unwrap_err();
-        assert!(matches!(error, BindError::Alive { .. }), "{error}");
-        assert_eq!(Client::connect(&path).unwrap().ask(&ROUTES).unwrap(), no_routes(), "it still works");
-    });
+    with_server(
+        &path,
+        |incoming| incoming.responder.finish(no_routes()),
+        |path| {
+            assert_eq!(Client::connect(&path).unwrap().ask(&ROUTES).unwrap(), no_routes());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let error = runtime.block_on(async { Server::bind(&path) }).unwrap_err();
+            assert!(matches!(error, BindError::Alive { .. }), "{error}");
+            assert_eq!(Client::connect(&path).unwrap().ask(&ROUTES).unwrap(), no_routes(), "it still works");
+        },
+    );
 }
 
 #[test]
@@ -239,5 +243,8 @@ fn a_missing_daemon_is_told_in_the_words_of_the_manual() {
         source: std::io::ErrorKind::PermissionDenied.into(),
     };
     assert_eq!(denied.exit_code(), 77);
-    assert_eq!(ClientError::Refused(Refusal { exit_code: 2, text: String::new(), help: None }).exit_code(), 2);
+    assert_eq!(
+        ClientError::Refused(Refusal { exit_code: 2, text: String::new(), help: None }).exit_code(),
+        2
+    );
 }

@@ -5,7 +5,9 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeader, AddressMessage, AddressScope};
+use rtnetlink::packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeader, AddressMessage, AddressScope,
+};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::route::RouteType;
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -120,7 +122,10 @@ pub(super) async fn interfaces(netlink: &Netlink) -> io::Result<BTreeMap<u32, St
 
 /// Networks on the interfaces in `names`: those of their addresses, and the on-link routes that DHCP and
 /// router advertisements bring (clouds hand out a /32 and reach the gateway by such a route).
-pub(super) async fn connected(netlink: &Netlink, names: &BTreeMap<u32, String>) -> io::Result<BTreeSet<(IpNet, u32)>> {
+pub(super) async fn connected(
+    netlink: &Netlink,
+    names: &BTreeMap<u32, String>,
+) -> io::Result<BTreeSet<(IpNet, u32)>> {
     const FROM_DHCP_OR_ADVERTISEMENT: [u8; 2] = [16, 9];
     const MAIN: u32 = 254;
     let mut networks: BTreeSet<(IpNet, u32)> = dump(netlink)

@@ -5,6 +5,7 @@ use std::io;
 
 use ipnet::IpNet;
 
+use super::Kernel;
 use super::addresses;
 use super::device::{self, Device};
 use super::masquerade::{self, Wanted};
@@ -14,7 +15,6 @@ use super::routes::{self, RouteChange, Scope};
 use super::rules::{self, KernelRules};
 use super::setting;
 use super::state::{Family, KernelState, RouteKey, RouteTarget, Rule};
-use super::Kernel;
 
 /// Problems of single routes that are told one by one; more are counted.
 const ROUTE_PROBLEMS: usize = 5;
@@ -87,7 +87,12 @@ impl Kernel {
     }
 
     /// The TUN's properties and addresses. Returns whether IPv6 works on it.
-    async fn apply_device(&self, wanted: &KernelState, observed: &mut Observed, problems: &mut Vec<Problem>) -> bool {
+    async fn apply_device(
+        &self,
+        wanted: &KernelState,
+        observed: &mut Observed,
+        problems: &mut Vec<Problem>,
+    ) -> bool {
         let name = &wanted.tun.name;
         let Some(device) = &mut observed.device else {
             problems.push(Problem::NoTun { name: name.clone() });
@@ -131,22 +136,23 @@ impl Kernel {
         observed: &mut BTreeMap<RouteKey, Option<RouteTarget>>,
         problems: &mut Vec<Problem>,
     ) -> bool {
-        let requests = changes.iter().map(|change| change.request.clone()).collect();
+        let (effects, requests): (Vec<_>, Vec<_>) =
+            changes.into_iter().map(|change| ((change.key, change.target), change.request)).unzip();
         let results = self.netlink.execute_all(requests).await;
         let mut failures = Vec::new();
-        for (change, result) in changes.iter().zip(results) {
-            match (result, change.target) {
+        for ((key, target), result) in effects.into_iter().zip(results) {
+            match (result, target) {
                 (Ok(()), Some(target)) => {
-                    observed.insert(change.key, Some(target));
+                    observed.insert(key, Some(target));
                 }
                 (Ok(()), None) => {
-                    observed.remove(&change.key);
+                    observed.remove(&key);
                 }
                 (Err(error), None) if netlink::is_missing(&error) => {
-                    observed.remove(&change.key);
+                    observed.remove(&key);
                 }
                 (Err(error), _) => {
-                    let what = format!("route {} in table {}", change.key.destination, change.key.table);
+                    let what = format!("route {} in table {}", key.destination, key.table);
                     failures.push(Problem::refused(what, &error));
                 }
             }
@@ -156,7 +162,10 @@ impl Kernel {
         failures.truncate(ROUTE_PROBLEMS);
         problems.extend(failures);
         if more > 0 {
-            problems.push(Problem::Refused { what: format!("{more} more routes"), reason: "see above".to_owned() });
+            problems.push(Problem::Refused {
+                what: format!("{more} more routes"),
+                reason: "see above".to_owned(),
+            });
         }
         incomplete
     }
@@ -182,7 +191,12 @@ impl Kernel {
         incomplete
     }
 
-    async fn apply_masquerade(&self, state: &KernelState, observed: &mut Observed, problems: &mut Vec<Problem>) {
+    async fn apply_masquerade(
+        &self,
+        state: &KernelState,
+        observed: &mut Observed,
+        problems: &mut Vec<Problem>,
+    ) {
         let wanted = Wanted {
             table: self.claim.nft_table.clone(),
             tun: state.tun.name.clone(),
@@ -197,7 +211,8 @@ impl Kernel {
         }
         if observed.dropping_chains.is_none() && (state.forward_ipv4 || state.forward_ipv6) {
             let tun = wanted.tun;
-            observed.dropping_chains = Some(blocking(move || masquerade::dropping_forward_chains(&tun)).await);
+            observed.dropping_chains =
+                Some(blocking(move || masquerade::dropping_forward_chains(&tun)).await);
         }
     }
 
@@ -232,14 +247,17 @@ impl Kernel {
     async fn remove(&self, mut observed: Observed, problems: &mut Vec<Problem>) {
         let nothing = BTreeSet::new();
         let mut failures = Vec::new();
-        if let Err(error) = rules::apply(&self.netlink, &self.claim, observed.rules, &nothing, &mut failures).await {
+        if let Err(error) =
+            rules::apply(&self.netlink, &self.claim, observed.rules, &nothing, &mut failures).await
+        {
             failures.push(Problem::refused("to show its rules", &error));
         }
         problems.append(&mut failures);
         let changes = routes::difference(&self.claim, &observed.routes, &BTreeMap::new(), 0);
         self.change_routes(changes, &mut observed.routes, problems).await;
         if let Some(device) = observed.device {
-            addresses::apply(&self.netlink, device.index, &observed.addresses, &BTreeSet::new(), problems).await;
+            addresses::apply(&self.netlink, device.index, &observed.addresses, &BTreeSet::new(), problems)
+                .await;
         }
     }
 }

@@ -69,11 +69,17 @@ fn makes_link_local(families: &[AfSpecUnspec]) -> Option<bool> {
 
 /// Brings the device to what `tun` says. Link-local addresses live on links, not on the TUN, so the kernel is
 /// told not to make one before the device comes up.
-pub(super) async fn configure(netlink: &Netlink, device: &mut Device, tun: &Tun, problems: &mut Vec<Problem>) {
+pub(super) async fn configure(
+    netlink: &Netlink,
+    device: &mut Device,
+    tun: &Tun,
+    problems: &mut Vec<Problem>,
+) {
     if device.makes_link_local == Some(true) {
         let mode = vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)];
         let change = LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(mode)]);
-        if set(netlink, device.index, "no link-local address on the TUN", vec![change], false, problems).await {
+        if set(netlink, device.index, "no link-local address on the TUN", vec![change], false, problems).await
+        {
             device.makes_link_local = Some(false);
         }
     }
@@ -97,10 +103,8 @@ async fn limit_super_packets(netlink: &Netlink, device: &mut Device, tun: &Tun, 
     if !differs(device.gso_max_size) && !differs(device.gso_ipv4_max_size) {
         return;
     }
-    let sizes = vec![
-        LinkAttribute::GsoMaxSize(tun.gso_max_size),
-        LinkAttribute::GsoIpv4MaxSize(tun.gso_max_size),
-    ];
+    let sizes =
+        vec![LinkAttribute::GsoMaxSize(tun.gso_max_size), LinkAttribute::GsoIpv4MaxSize(tun.gso_max_size)];
     if set(netlink, device.index, "the largest super-packet on the TUN", sizes, false, problems).await {
         device.gso_max_size = Some(tun.gso_max_size);
         device.gso_ipv4_max_size = device.gso_ipv4_max_size.map(|_| tun.gso_max_size);

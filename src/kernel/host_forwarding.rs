@@ -133,8 +133,10 @@ fn write(changes: &[Changed], problems: &mut Vec<Problem>) {
 
 /// What cannot be put back is gone: an interface that no longer exists.
 fn restore(changes: &mut Vec<Changed>) {
-    let untouched: Vec<Changed> =
-        changes.drain(..).filter(|change| change.setting.read().as_deref() == Some(change.ours.as_str())).collect();
+    let untouched: Vec<Changed> = changes
+        .drain(..)
+        .filter(|change| change.setting.read().as_deref() == Some(change.ours.as_str()))
+        .collect();
     for change in untouched {
         let _ = change.setting.write(&change.original);
     }

@@ -61,7 +61,9 @@ fn find(table: &str) -> Result<Present, Problem> {
     let ruleset = match list(&["list", "table", "inet", table]) {
         Ok(ruleset) => ruleset,
         // It says so in words only: the table does not exist.
-        Err(NftablesError::NftFailed { stderr, .. }) if stderr.contains("No such file") => return Ok(Present::Nothing),
+        Err(NftablesError::NftFailed { stderr, .. }) if stderr.contains("No such file") => {
+            return Ok(Present::Nothing);
+        }
         Err(error) => return Err(problem(&error)),
     };
     let comment = ruleset.objects.iter().find_map(|object| match object {
@@ -120,7 +122,11 @@ fn replacement<'a>(wanted: &'a Wanted, masquerade: &'a Masquerade) -> Batch<'a> 
         ..Chain::default()
     }));
     for network in &masquerade.except {
-        let statements = vec![interface(MetaKey::Iifname, Operator::EQ, &wanted.tun), to(network), Statement::Accept(None)];
+        let statements = vec![
+            interface(MetaKey::Iifname, Operator::EQ, &wanted.tun),
+            to(network),
+            Statement::Accept(None),
+        ];
         batch.add(rule(table, statements, None));
     }
     let statements = vec![
@@ -200,7 +206,8 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_told_as_such() {
-        let error = helper::get_current_ruleset_with_args(Some("/nowhere/nft"), ["list", "ruleset"]).unwrap_err();
+        let error =
+            helper::get_current_ruleset_with_args(Some("/nowhere/nft"), ["list", "ruleset"]).unwrap_err();
         assert_eq!(problem(&error), Problem::NoNftables);
         assert!(Problem::NoNftables.health().next_step.contains("install nftables"));
     }

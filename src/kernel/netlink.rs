@@ -4,7 +4,8 @@ use std::io;
 
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::proto::sys::{AsyncSocket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -73,12 +74,18 @@ impl Netlink {
     }
 
     /// Changes many objects in order, without waiting for each; the results come in the same order.
-    pub(super) async fn execute_all(&self, requests: Vec<(RouteNetlinkMessage, Mode)>) -> Vec<io::Result<()>> {
+    pub(super) async fn execute_all(
+        &self,
+        requests: Vec<(RouteNetlinkMessage, Mode)>,
+    ) -> Vec<io::Result<()>> {
         let mut results = Vec::with_capacity(requests.len());
         let mut requests = requests.into_iter().peekable();
         while requests.peek().is_some() {
-            let sent: Vec<_> =
-                requests.by_ref().take(WINDOW).map(|(request, mode)| self.send(request, mode.flags())).collect();
+            let sent: Vec<_> = requests
+                .by_ref()
+                .take(WINDOW)
+                .map(|(request, mode)| self.send(request, mode.flags()))
+                .collect();
             for answers in sent {
                 results.push(match answers {
                     Ok(answers) => collect(answers).await.map(|_| ()),
@@ -101,7 +108,9 @@ impl Netlink {
     ) -> io::Result<impl StreamExt<Item = NetlinkMessage<RouteNetlinkMessage>> + Unpin + use<>> {
         let mut message = NetlinkMessage::from(request);
         message.header.flags = flags;
-        self.handle.request(message, SocketAddr::new(0, 0)).map_err(|_| io::Error::other("the netlink connection is closed"))
+        self.handle
+            .request(message, SocketAddr::new(0, 0))
+            .map_err(|_| io::Error::other("the netlink connection is closed"))
     }
 }
 

@@ -8,7 +8,9 @@ use crate::telemetry::{Health, Severity};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
     /// The host has IPv6 switched off.
-    #[error("this host has IPv6 switched off: mesh addresses, segments and IPv6 networks are not reachable from it")]
+    #[error(
+        "this host has IPv6 switched off: mesh addresses, segments and IPv6 networks are not reachable from it"
+    )]
     NoIpv6,
     /// We may not change the network.
     #[error("not permitted to change {what}")]
@@ -92,13 +94,7 @@ impl Problem {
     /// The health message of this problem.
     pub fn health(&self) -> Health {
         let (code, subject, severity, next_step) = self.describe();
-        Health {
-            code: code.to_owned(),
-            subject,
-            severity,
-            text: self.to_string(),
-            next_step,
-        }
+        Health { code: code.to_owned(), subject, severity, text: self.to_string(), next_step }
     }
 
     fn describe(&self) -> (&'static str, String, Severity, String) {

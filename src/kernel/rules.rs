@@ -48,7 +48,9 @@ pub(super) async fn dump(netlink: &Netlink, claim: &Claim) -> io::Result<KernelR
         request.header.family = family;
         let answers = match netlink.dump(RouteNetlinkMessage::GetRule(request)).await {
             Ok(answers) => answers,
-            Err(error) if netlink::is_missing(&error) || error.kind() == io::ErrorKind::Unsupported => continue,
+            Err(error) if netlink::is_missing(&error) || error.kind() == io::ErrorKind::Unsupported => {
+                continue;
+            }
             Err(error) => return Err(error),
         };
         for answer in answers {
@@ -117,7 +119,8 @@ fn difference(
     observed: &KernelRules,
     wanted: &BTreeSet<Rule>,
 ) -> Vec<(String, RouteNetlinkMessage, Mode)> {
-    let missing = wanted.iter().filter(|rule| !observed.ours.contains(rule) && !observed.others.contains(rule));
+    let missing =
+        wanted.iter().filter(|rule| !observed.ours.contains(rule) && !observed.others.contains(rule));
     let additions = missing.map(|rule| {
         let request = RouteNetlinkMessage::NewRule(message(claim, rule));
         (format!("rule {} to table {}", rule.priority, rule.table), request, Mode::Create)
@@ -187,7 +190,8 @@ fn note(rule: &mut Rule, message: &RuleMessage, attribute: &RuleAttribute) -> Op
         RuleAttribute::Table(table) => rule.table = *table,
         RuleAttribute::Priority(priority) => rule.priority = *priority,
         RuleAttribute::FwMark(value) => {
-            selector.mark = Some(Mark { value: *value, mask: selector.mark.map_or(u32::MAX, |mark| mark.mask) });
+            selector.mark =
+                Some(Mark { value: *value, mask: selector.mark.map_or(u32::MAX, |mark| mark.mask) });
         }
         RuleAttribute::FwMask(mask) => {
             let value = selector.mark.map_or(0, |mark| mark.value);

@@ -19,7 +19,8 @@ const UNREACHABLE: &str = "No route to host";
 /// Runs `test` on a thread of its own in a fresh network namespace, which dies with the thread.
 fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let thread = std::thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET).expect("the kernel tests need root (CAP_SYS_ADMIN): run them as root");
+        unshare(CloneFlags::CLONE_NEWNET)
+            .expect("the kernel tests need root (CAP_SYS_ADMIN): run them as root");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(test());
     });
@@ -87,7 +88,8 @@ fn state() -> KernelState {
     state.add_throw(net("2001:db8::5/128"));
     state.add_steering(net("10.1.99.0/24"), net("0.0.0.0/0"), true);
     state.add_steering(net("fd00:1::/48"), net("::/0"), true);
-    state.masquerade = Some(Masquerade { except: BTreeSet::from([net("10.1.0.0/16"), net("2001:db8:a::/48")]) });
+    state.masquerade =
+        Some(Masquerade { except: BTreeSet::from([net("10.1.0.0/16"), net("2001:db8:a::/48")]) });
     state.forward_ipv4 = true;
     state
 }
@@ -112,7 +114,10 @@ fn what_is_wanted_is_what_the_kernel_shows() {
             assert!(rules.contains(expected), "{expected:?} in {rules}");
         }
         let overlay = shown("ip -4 route show table 1180");
-        assert!(overlay.contains("10.4.0.0/16 dev viamesh0 proto 118 scope link src 10.9.0.1 metric 100"), "{overlay}");
+        assert!(
+            overlay.contains("10.4.0.0/16 dev viamesh0 proto 118 scope link src 10.9.0.1 metric 100"),
+            "{overlay}"
+        );
         assert!(overlay.contains("throw 192.0.2.0/24 proto 118 metric 10"), "{overlay}");
         let policy = shown("ip -6 route show table 1181");
         assert!(policy.contains("default dev viamesh0 proto 118 metric 100"), "{policy}");
@@ -121,7 +126,10 @@ fn what_is_wanted_is_what_the_kernel_shows() {
         assert!(table.contains("iifname \"viamesh0\" ip daddr 10.1.0.0/16 accept"), "{table}");
         assert!(table.contains("iifname \"viamesh0\" oifname != \"viamesh0\" masquerade"), "{table}");
         assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap().trim(), "1");
-        assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/conf/viamesh0/rp_filter").unwrap().trim(), "2");
+        assert_eq!(
+            std::fs::read_to_string("/proc/sys/net/ipv4/conf/viamesh0/rp_filter").unwrap().trim(),
+            "2"
+        );
     });
 }
 
@@ -182,7 +190,10 @@ fn only_the_difference_is_changed() {
         assert_eq!(kernel.apply(&next).await, []);
 
         let overlay = shown("ip -4 route show table 1180");
-        assert!(overlay.contains("10.5.0.0/16 dev viamesh0") && !overlay.contains("10.4.0.0/16"), "{overlay}");
+        assert!(
+            overlay.contains("10.5.0.0/16 dev viamesh0") && !overlay.contains("10.4.0.0/16"),
+            "{overlay}"
+        );
         let rules = shown("ip -4 rule");
         assert!(rules.contains("from 10.1.98.0/24 to 172.16.0.0/12 lookup 1181"), "{rules}");
         assert!(!rules.contains("10.1.99.0/24"), "{rules}");

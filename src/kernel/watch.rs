@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use rtnetlink::MulticastGroup;
@@ -13,15 +15,17 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::rule::{RuleAttribute, RuleMessage};
 
+use super::device;
 use super::netlink::Netlink;
 use super::routes::{self, LOCAL_TABLE};
 use super::state::Claim;
-use super::device;
 
 /// Changes that follow each other within this time are one.
 const QUIET: Duration = Duration::from_millis(100);
 /// A change is told after this time even if more of them come.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Long enough to be no wake-up that anybody notices.
+const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 const GROUPS: [MulticastGroup; 7] = [
     MulticastGroup::Link,
@@ -68,6 +72,8 @@ pub struct Changes {
     claim: Claim,
     tun: String,
     tun_index: Option<u32>,
+    /// What was noticed and not yet told, and when it must be told at the latest.
+    pending: Option<(Change, Instant)>,
 }
 
 impl Drop for Changes {
@@ -92,19 +98,26 @@ impl Changes {
         let driver = tokio::spawn(connection);
         let tun_index = device::find(&Netlink::open()?, tun).await?.map(|device| device.index);
         let messages = messages.map(|(message, _)| message.payload).boxed();
-        Ok(Self { messages, driver, claim, tun: tun.to_owned(), tun_index })
+        Ok(Self { messages, driver, claim, tun: tun.to_owned(), tun_index, pending: None })
     }
 
-    /// Waits for the next change. May be cancelled; a change is then told by the next call, unless it was
-    /// being folded at that moment, in which case everything counts as changed.
+    /// Waits for the next change. May be cancelled (by `select!`): nothing is lost.
     pub async fn next(&mut self) -> Change {
-        let mut change = self.relevant().await;
-        let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let quiet = deadline.min(tokio::time::Instant::now() + QUIET);
-            match tokio::time::timeout_at(quiet, self.relevant()).await {
-                Ok(more) => change = change.or(more),
-                Err(_) => return change,
+            let patience = match self.pending {
+                Some((_, deadline)) => deadline.min(Instant::now() + QUIET),
+                None => Instant::now() + FOREVER,
+            };
+            match tokio::time::timeout_at(patience, self.relevant()).await {
+                Ok(change) => {
+                    let (before, deadline) = self.pending.unwrap_or((change, Instant::now() + PATIENCE));
+                    self.pending = Some((before.or(change), deadline));
+                }
+                Err(_) => {
+                    if let Some((change, _)) = self.pending.take() {
+                        return change;
+                    }
+                }
             }
         }
     }
@@ -126,8 +139,12 @@ impl Changes {
         match message {
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => self.link(link, true),
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => self.link(link, false),
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewAddress(address)) => self.address(address, true),
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelAddress(address)) => self.address(address, false),
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewAddress(address)) => {
+                self.address(address, true)
+            }
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelAddress(address)) => {
+                self.address(address, false)
+            }
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => self.route(route, true),
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelRoute(route)) => self.route(route, false),
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRule(rule)) => self.rule(rule, true),

@@ -1,5 +1,10 @@
 //! Logs, health messages and readiness.
 
-pub mod health;
+mod event_log;
+mod health;
+pub mod logging;
+mod notify;
 
-pub use health::{Health, HealthBook, Severity};
+pub use event_log::log_event;
+pub use health::{Health, Severity};
+pub use notify::Notifier;

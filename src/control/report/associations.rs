@@ -103,7 +103,13 @@ impl IkeAssociation {
         let local = or_dash(self.local.map(|local| local.to_string()));
         let vendor = self.vendor.as_deref().unwrap_or("unknown implementation");
         let mut lines = vec![
-            format!("{}   link {}   {} for {}", self.node, self.link, self.state, whole_span(self.age_seconds)),
+            format!(
+                "{}   link {}   {} for {}",
+                self.node,
+                self.link,
+                self.state,
+                whole_span(self.age_seconds)
+            ),
             format!("  path  {local} - {}, {dialled}, {vendor}", self.remote),
             format!(
                 "  ike   {}:{}   {}, {}, {}{}",

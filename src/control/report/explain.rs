@@ -173,7 +173,9 @@ impl fmt::Display for SizeBudget {
         write!(formatter, "at most {} bytes", self.mtu)?;
         match self.routing_header {
             0 => Ok(()),
-            header => write!(formatter, "; {header} bytes of routing header on a {}-byte tunnel", self.tunnel_mtu),
+            header => {
+                write!(formatter, "; {header} bytes of routing header on a {}-byte tunnel", self.tunnel_mtu)
+            }
         }
     }
 }
@@ -183,7 +185,9 @@ impl fmt::Display for Verdict {
         match self {
             Self::Forwarded(Delivery::Link { node }) => write!(formatter, "forwarded to {node}"),
             Self::Forwarded(Delivery::Local) => formatter.write_str("delivered here"),
-            Self::Forwarded(Delivery::Outside) => formatter.write_str("not for the mesh: the host's own routes decide"),
+            Self::Forwarded(Delivery::Outside) => {
+                formatter.write_str("not for the mesh: the host's own routes decide")
+            }
             Self::Dropped { reason, text } => write!(formatter, "dropped: {text} ({reason})"),
         }
     }
@@ -195,7 +199,12 @@ mod tests {
     use crate::control::report::FORMAT;
 
     fn rule(matched: bool, policy: &str, position: &str, reason: &str) -> RuleVerdict {
-        RuleVerdict { matched, policy: policy.to_owned(), position: position.to_owned(), reason: reason.to_owned() }
+        RuleVerdict {
+            matched,
+            policy: policy.to_owned(),
+            position: position.to_owned(),
+            reason: reason.to_owned(),
+        }
     }
 
     fn report() -> ExplainReport {

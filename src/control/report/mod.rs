@@ -18,7 +18,9 @@ pub use neighbours::{NeighbourEntry, NeighboursReport};
 pub use probe::{PingReply, PingReport, TraceHop, TraceReport};
 pub use registry::{RegistryEndpoint, RegistryNode, RegistryOrganization, RegistryReport};
 pub use routes::{RouteEntry, RouteStanding, RoutesReport};
-pub use status::{Dialled, LinkStatus, NodeState, NodeStatus, PathStatus, PolicyState, PolicyStatus, StatusReport};
+pub use status::{
+    Dialled, LinkStatus, NodeState, NodeStatus, PathStatus, PolicyState, PolicyStatus, StatusReport,
+};
 
 /// The format number of all reports.
 pub const FORMAT: u32 = 1;

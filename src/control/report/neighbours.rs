@@ -90,11 +90,10 @@ mod tests {
     use super::*;
     use crate::control::report::FORMAT;
 
-    #[test]
-    fn each_neighbour_has_a_line() {
-        let bravo = NeighbourEntry {
-            node: "bravo".to_owned(),
-            link: "0 > bravo/0".to_owned(),
+    fn neighbour(node: &str) -> NeighbourEntry {
+        NeighbourEntry {
+            node: node.to_owned(),
+            link: format!("0 > {node}/0"),
             address: "fe80::1".parse().unwrap(),
             hello_history: 0xfffe,
             unicast_history: Some(0xffff),
@@ -106,18 +105,20 @@ mod tests {
             routes: 12,
             ours: true,
             since_seconds: 7200,
-        };
-        let charlie = NeighbourEntry {
-            node: "charlie".to_owned(),
-            link: "0 > charlie/0".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_neighbour_has_a_line() {
+        let silent = NeighbourEntry {
             hello_history: 0,
             cost: None,
             txcost: None,
             rtt_ms: None,
             routes: 0,
-            ..bravo.clone()
+            ..neighbour("charlie")
         };
-        let report = NeighboursReport { format: FORMAT, neighbours: vec![bravo, charlie] };
+        let report = NeighboursReport { format: FORMAT, neighbours: vec![neighbour("bravo"), silent] };
         insta::assert_snapshot!(report.text(), @"
         NODE      LINK            HEARD   RXCOST     TXCOST       COST     RTT   ROUTES   SINCE
         bravo     0 > bravo/0     15/16        8          8        164   40 ms       12   2 h

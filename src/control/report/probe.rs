@@ -78,7 +78,10 @@ impl Text for TraceReport {
         for hop in &self.hops {
             let _ = writeln!(text, "{}", hop.line(width));
         }
-        let remark = self.remark.clone().or_else(|| (!self.complete).then(|| "the destination did not answer".to_owned()));
+        let remark = self
+            .remark
+            .clone()
+            .or_else(|| (!self.complete).then(|| "the destination did not answer".to_owned()));
         if let Some(remark) = remark {
             let _ = writeln!(text, "{remark}");
         }
@@ -132,7 +135,8 @@ impl PingReport {
         let mut times: Vec<f64> = self.replies.iter().filter_map(|reply| reply.rtt_ms).collect();
         times.sort_by(f64::total_cmp);
         let received = u32::try_from(times.len()).unwrap_or(u32::MAX);
-        let counts = format!("{} sent, {received} received, {} lost", self.sent, percent(lost(self.sent, received)));
+        let counts =
+            format!("{} sent, {received} received, {} lost", self.sent, percent(lost(self.sent, received)));
         match (times.first(), times.get(times.len() / 2), times.last()) {
             (Some(least), Some(median), Some(greatest)) => format!(
                 "{counts}; least {}, median {}, greatest {}",
@@ -163,7 +167,13 @@ mod tests {
     use super::*;
     use crate::control::report::FORMAT;
 
-    fn hop(hop: u8, node: Option<&str>, rtt_ms: Option<f64>, received: u32, remark: Option<&str>) -> TraceHop {
+    fn hop(
+        hop: u8,
+        node: Option<&str>,
+        rtt_ms: Option<f64>,
+        received: u32,
+        remark: Option<&str>,
+    ) -> TraceHop {
         let address = node.map(|_| "fd5d:ac:1:2::1".parse().unwrap());
         TraceHop {
             hop,
@@ -203,7 +213,8 @@ mod tests {
     }
 
     fn ping(replies: &[Option<f64>]) -> PingReport {
-        let replies = replies.iter().zip(1..).map(|(rtt_ms, sequence)| PingReply { sequence, rtt_ms: *rtt_ms });
+        let replies =
+            replies.iter().zip(1..).map(|(rtt_ms, sequence)| PingReply { sequence, rtt_ms: *rtt_ms });
         PingReport {
             format: FORMAT,
             node: "delta".to_owned(),

@@ -96,7 +96,9 @@ impl fmt::Display for RegistryEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { serial_number, address_family, address, port } = self;
         match address {
-            Some(address) if address.contains(':') => write!(formatter, "{serial_number}: [{address}]:{port}"),
+            Some(address) if address.contains(':') => {
+                write!(formatter, "{serial_number}: [{address}]:{port}")
+            }
             Some(address) => write!(formatter, "{serial_number}: {address}:{port}"),
             None => write!(formatter, "{serial_number}: {address_family}, dials out"),
         }

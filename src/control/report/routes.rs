@@ -145,7 +145,12 @@ mod tests {
     use super::*;
     use crate::control::report::FORMAT;
 
-    fn route(prefix: &str, standing: RouteStanding, neighbour: Option<&str>, metric: Option<u32>) -> RouteEntry {
+    fn route(
+        prefix: &str,
+        standing: RouteStanding,
+        neighbour: Option<&str>,
+        metric: Option<u32>,
+    ) -> RouteEntry {
         RouteEntry {
             prefix: prefix.parse().unwrap(),
             source: None,
@@ -192,7 +197,8 @@ mod tests {
 
     #[test]
     fn nothing_found_is_said() {
-        let report = RoutesReport { format: FORMAT, address: Some("10.4.0.9".parse().unwrap()), routes: Vec::new() };
+        let report =
+            RoutesReport { format: FORMAT, address: Some("10.4.0.9".parse().unwrap()), routes: Vec::new() };
         assert_eq!(report.text(), "no route covers 10.4.0.9\n");
     }
 }

@@ -349,7 +349,12 @@ mod tests {
     use crate::control::report::FORMAT;
     use crate::telemetry::Severity;
 
-    fn node(node: &str, path: PathStatus, traffic: Option<(f64, u64, u64)>, key_exchange: Option<&str>) -> NodeStatus {
+    fn node(
+        node: &str,
+        path: PathStatus,
+        traffic: Option<(f64, u64, u64)>,
+        key_exchange: Option<&str>,
+    ) -> NodeStatus {
         NodeStatus {
             node: node.to_owned(),
             state: if traffic.is_some() { NodeState::Up } else { NodeState::Down },
@@ -378,8 +383,10 @@ mod tests {
     }
 
     fn report() -> StatusReport {
-        let bravo = PathStatus::Direct { remote: "198.51.100.2:13000".parse().unwrap(), dialled: Dialled::Us };
-        let charlie = PathStatus::Direct { remote: "192.0.2.7:40112".parse().unwrap(), dialled: Dialled::Them };
+        let bravo =
+            PathStatus::Direct { remote: "198.51.100.2:13000".parse().unwrap(), dialled: Dialled::Us };
+        let charlie =
+            PathStatus::Direct { remote: "192.0.2.7:40112".parse().unwrap(), dialled: Dialled::Them };
         let nearest = PolicyStatus {
             remark: Some("nearest internet exit".to_owned()),
             mtu: Some(1398),
@@ -401,7 +408,12 @@ mod tests {
             nodes: vec![
                 node("bravo", bravo, Some((23.1, 1_288_490_189, 325_058_560)), Some("x25519 + ml-kem-768")),
                 node("charlie", charlie, Some((61.0, 41_943_040, 12_582_912)), Some("x25519")),
-                node("partner/delta", PathStatus::Through { node: "bravo".to_owned() }, Some((78.0, 8 << 20, 9 << 20)), None),
+                node(
+                    "partner/delta",
+                    PathStatus::Through { node: "bravo".to_owned() },
+                    Some((78.0, 8 << 20, 9 << 20)),
+                    None,
+                ),
                 node("echo", PathStatus::None { reason: "no answer for 4 min".to_owned() }, None, None),
             ],
             policies: vec![
