@@ -94,9 +94,14 @@ impl Coalescer {
             (Some(index), Some(candidate)) => self.extend(index, candidate, buffer, egress),
             (None, Some(candidate)) => self.open(candidate, buffer, egress),
             (open, None) => {
-                // Overtaking inside a flow would look like loss to TCP.
-                if let Some(index) = open {
-                    self.close(index, buffer, egress);
+                // Overtaking inside a flow would look like loss to TCP. Fragments and packets with
+                // options may belong to any of them.
+                match open {
+                    Some(index) => self.close(index, buffer, egress),
+                    None if candidate.is_none() && !is_other_protocol(&buffer[packet.clone()]) => {
+                        self.flush(buffer, egress);
+                    }
+                    None => {}
                 }
                 self.write_single(&buffer[packet], VirtioHeader::PLAIN, egress);
             }
@@ -234,9 +239,13 @@ impl Candidate {
             && a[addresses.clone()] == b[addresses]
     }
 
-    /// Whether the transport checksum is right. A UDP datagram without one cannot be joined.
+    /// Whether the checksums are right: joining would hide that they are not. A UDP datagram
+    /// without one cannot be joined.
     fn verify(&self, buffer: &[u8]) -> bool {
         let bytes = self.bytes(buffer);
+        if self.v4 && Sum::default().add_bytes(&bytes[..20]).folded() != 0xffff {
+            return false;
+        }
         let segment = &bytes[self.transport..];
         if !self.tcp && segment[6..8] == [0, 0] {
             return false;
@@ -367,6 +376,12 @@ impl Flow {
             checksum: Checksum::Partial { start: low_u16(first.transport), offset: low_u16(offset) },
         }
     }
+}
+
+/// Neither TCP nor UDP, as far as the fixed header says.
+fn is_other_protocol(packet: &[u8]) -> bool {
+    let v4 = packet.first().is_some_and(|first| first >> 4 == 4);
+    !matches!(packet.get(if v4 { 9 } else { 6 }), Some(&(protocol::TCP | protocol::UDP | protocol::FRAGMENT)))
 }
 
 /// All of the IP header but length, identification and checksum.

@@ -127,7 +127,7 @@ mod tests {
         // Record route (7) is not copied, loose source route (131) is.
         let packet = packet(&[7, 3, 4, 1, 131, 3, 4, 0], 3000);
         let all = fragments(&packet, 1400);
-        let mut payload = Vec::new();
+        let mut payload: Vec<u8> = Vec::new();
         for (index, fragment) in all.iter().enumerate() {
             let header = usize::from(fragment[0] & 15) * 4;
             assert!(fragment.len() <= 1400);

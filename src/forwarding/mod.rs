@@ -13,6 +13,8 @@ mod fragment;
 mod icmp;
 mod inbound;
 mod inner;
+#[cfg(test)]
+mod offload_tests;
 mod outbound;
 mod outbox;
 mod packet;

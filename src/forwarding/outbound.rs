@@ -7,9 +7,9 @@ use super::pipeline::{Pipeline, Turn};
 use super::super_packet::SuperPacket;
 use super::virtio::VirtioHeader;
 use super::{Decision, DropReason, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
-use srv6::FlowSummary;
 use srv6::ip::icmp_error::{IcmpError, Unreachable};
-use srv6::ip::{FlowKey, mss};
+use srv6::ip::{FlowKey, hop_limit, mss};
+use srv6::{FlowSummary, Malformed};
 use std::io::IoSlice;
 
 /// The way of one packet or super-packet to a link.
@@ -19,7 +19,16 @@ pub(super) struct Way<'a> {
     pub(super) policy: Option<&'a PolicyPath>,
 }
 
-impl Way<'_> {
+impl<'a> Way<'a> {
+    /// The policy's headers for this packet.
+    fn envelope(&self, bytes: &[u8], flow: &FlowKey) -> Result<Option<Envelope<'a>>, Malformed> {
+        let Some(encapsulation) = self.policy.and_then(|policy| policy.encapsulation.as_ref()) else {
+            return Ok(None);
+        };
+        let summary = FlowSummary::of(bytes, flow)?;
+        Ok(Some(Envelope { encapsulation, summary, hop_limit: hop_limit(bytes)? }))
+    }
+
     /// The longest inner packet.
     pub(super) fn mtu(&self) -> usize {
         let link = usize::from(self.link.mtu);
@@ -112,12 +121,8 @@ impl Pipeline {
             return self.too_big(turn, way, packet, bytes, flow, origin);
         }
         let route = Self::train_route(turn.forwarding, way.link, packet::ecn(bytes), turn.now);
-        let encapsulation = way.policy.and_then(|policy| policy.encapsulation.as_ref());
-        let envelope = match encapsulation.map(|encapsulation| (encapsulation, FlowSummary::of(bytes, flow)))
-        {
-            None => None,
-            Some((encapsulation, Ok(summary))) => Some(Envelope { encapsulation, summary }),
-            Some((_, Err(_))) => return self.drop(DropReason::Malformed, packet.count() as u64),
+        let Ok(envelope) = way.envelope(bytes, flow) else {
+            return self.drop(DropReason::Malformed, packet.count() as u64);
         };
         let Some(own) = packet::next_header_of(bytes) else { return self.drop(DropReason::Malformed, 1) };
         let next_header = if envelope.is_some() { esp::NEXT_HEADER_IPV6 } else { own };

@@ -44,6 +44,22 @@ struct Train {
 pub(crate) struct Envelope<'a> {
     pub(crate) encapsulation: &'a Encapsulation,
     pub(crate) summary: FlowSummary,
+    /// The traveller's, for the envelope: it counts the hops of the journey, so that a probe can
+    /// expire at each of them, and a packet with few hops left does not get more.
+    pub(crate) hop_limit: u8,
+}
+
+/// Where IPv6 has its hop limit.
+const HOP_LIMIT_AT: usize = 7;
+
+impl Envelope<'_> {
+    fn write(&self, header: &mut [u8], inner: usize) -> Result<(), DropReason> {
+        self.encapsulation.write(header, &self.summary, inner).map_err(|_| DropReason::TooBig)?;
+        if let Some(field) = header.get_mut(HOP_LIMIT_AT) {
+            *field = self.hop_limit;
+        }
+        Ok(())
+    }
 }
 
 impl Outbox {
@@ -91,10 +107,7 @@ impl Outbox {
             packet.write(index, body);
             finish(body);
             if let Some(envelope) = &envelope {
-                envelope
-                    .encapsulation
-                    .write(header, &envelope.summary, inner)
-                    .map_err(|_| DropReason::TooBig)?;
+                envelope.write(header, inner)?;
             }
             // Neither length nor SPI can be wrong here; were they, the number is spent and nothing leaves.
             sa.seal(sequence, out, outer + inner, next_header).map_err(|_| DropReason::TooBig)?;
