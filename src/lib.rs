@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod demo;
 pub mod forwarding;
 pub mod kernel;
 pub mod node;

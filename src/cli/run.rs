@@ -6,7 +6,7 @@ use super::failure::{Exit, Failure};
 use super::output::Output;
 use crate::config::{Settings, key};
 use crate::runtime::{self, RunOptions};
-use crate::telemetry;
+use crate::telemetry::logging::{self, Format, LogOptions};
 
 pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let request = check::request(&global.config, &run.files, global);
@@ -19,14 +19,20 @@ pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exi
         let message = format!("the configuration in {} cannot be used", global.config.display());
         return Err(Failure::new(Exit::BadConfiguration, message));
     };
-    start(settings, run, global)
+    let log = LogOptions {
+        verbosity: i8::try_from(global.verbose).unwrap_or(i8::MAX),
+        filter: None,
+        format: if global.json { Format::Json } else { Format::Text },
+        color: output.colour_stderr(),
+    };
+    start(settings, run, &log)
 }
 
 /// Runs the daemon until it is told to stop.
-fn start(settings: Settings, run: &Run, global: &Global) -> Result<Exit, Failure> {
+fn start(settings: Settings, run: &Run, log: &LogOptions) -> Result<Exit, Failure> {
     let key = key::load(&settings.private_key)
         .map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
-    telemetry::initialise(global.verbose, global.json);
+    logging::start(log).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
     let options = RunOptions { settings, key, ike_keylog: run.ike_keylog.clone() };
     runtime::run(options).map_err(|error| {
         let failure = Failure::new(Exit::from_code(error.exit_code), error.text);

@@ -1,17 +1,12 @@
 //! A mesh of real daemons in a world of the lab: keys, registry, node files, processes.
 
-use crate::control::client;
+use crate::config::key;
 use crate::control::report::{NodeState, PathStatus, StatusReport};
-use crate::control::{Reply, Request};
-use ed25519_dalek::SigningKey;
-use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{EncodePrivateKey, EncodePublicKey};
+use crate::control::{Client, Reply, Request};
 use lab::{Host, Interface, Process, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -201,7 +196,8 @@ impl Mesh {
         if let Some(process) = &node.process {
             process.ensure_running().map_err(|error| error.to_string())?;
         }
-        match client::ask(&node.socket, request, Duration::from_secs(30)) {
+        let answer = Client::connect(&node.socket).and_then(|mut client| client.ask(request));
+        match answer {
             Ok(Reply::Refused(refusal)) => Err(refusal.text),
             Ok(reply) => Ok(reply),
             Err(error) => Err(error.to_string()),
@@ -335,15 +331,9 @@ fn node_file(spec: &NodeSpec, directory: &Path, folder: &Path) -> String {
 
 /// Makes a node's key and returns its public half as PEM.
 fn write_key(folder: &Path) -> Outcome<String> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| format!("no randomness: {error}"))?;
-    let key = SigningKey::from_bytes(&seed);
-    let private = key.to_pkcs8_pem(LineEnding::LF).map_err(|error| error.to_string())?;
-    let path = folder.join("key.pem");
-    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-    file.and_then(|mut file| file.write_all(private.as_bytes()))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    key.verifying_key().to_public_key_pem(LineEnding::LF).map_err(|error| error.to_string())
+    let key = key::generate().map_err(|error| error.to_string())?;
+    key::write_new(&folder.join("key.pem"), &key).map_err(|error| error.to_string())?;
+    key::public_pem(&key.verifying_key()).map_err(|error| error.to_string())
 }
 
 fn write(path: &Path, text: &str) -> Outcome<()> {

@@ -1,7 +1,6 @@
 //! What a node tells its driver, for the log.
 
 use crate::forwarding::LinkId;
-use std::fmt;
 
 /// How loud an event is. See the meanings in `telemetry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,30 +119,6 @@ impl NodeEvent {
             | Self::RouteChanged { .. }
             | Self::KeyLog { .. }
             | Self::Seqno(_) => Level::Debug,
-        }
-    }
-}
-
-impl fmt::Display for NodeEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LinkUp { peer, remote, key_exchange, .. } => write!(f, "{peer} is up at {remote} ({key_exchange})"),
-            Self::LinkDown { peer, reason, .. } => write!(f, "{peer} is down: {reason}"),
-            Self::Rekeyed { peer, kind } => write!(f, "{kind} SA with {peer} rekeyed"),
-            Self::DialFailed { peer, what, tries } => write!(f, "cannot reach {peer}: {what} (attempt {tries})"),
-            Self::Rejected { remote, reason } => write!(f, "refused a message from {remote}: {reason}"),
-            Self::PeerMoved { peer, remote } => write!(f, "{peer} moved to {remote}"),
-            Self::Neighbour { peer, up: true } => write!(f, "{peer} is a Babel neighbour"),
-            Self::Neighbour { peer, up: false } => write!(f, "{peer} is no longer a Babel neighbour"),
-            Self::RouteChanged { prefix, via: Some(via), metric } => {
-                write!(f, "{prefix} via {via}, metric {}", metric.unwrap_or(u16::MAX))
-            }
-            Self::RouteChanged { prefix, via: None, .. } => write!(f, "{prefix} is unreachable"),
-            Self::Policy { name, problem: None } => write!(f, "policy {name} is up"),
-            Self::Policy { name, problem: Some(problem) } => write!(f, "policy {name} is down: {problem}"),
-            Self::Trouble { text } => f.write_str(text),
-            Self::KeyLog { .. } => f.write_str("key material written to the key log"),
-            Self::Seqno(seqno) => write!(f, "sequence number {seqno}"),
         }
     }
 }

@@ -5,11 +5,11 @@ use super::key_log::KeyLog;
 use super::start_error::StartError;
 use super::state_file::SeqnoFile;
 use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
-use crate::control::{Call, Server};
+use crate::control::{Incoming, Responder};
 use crate::forwarding::{Down, LinkId};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
-use crate::telemetry::{Health, Severity, log_event, notify};
+use crate::telemetry::{Health, Notifier, Severity, log_event};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct Host {
     pub(super) punted: Arc<Notify>,
     pub(super) kernel: KernelTask,
     pub(super) host_news: mpsc::Receiver<HostNews>,
-    pub(super) server: Server,
+    pub(super) requests: mpsc::Receiver<Incoming>,
     pub(super) key_log: Option<KeyLog>,
     pub(super) seqno_file: SeqnoFile,
 }
@@ -47,8 +47,10 @@ pub(super) struct ControlLoop {
     notes: Vec<Health>,
     kernel_problems: Vec<Problem>,
     disk_problem: Option<Health>,
-    calls: BTreeMap<ClientId, Call>,
+    calls: BTreeMap<ClientId, Responder>,
     next_client: u64,
+    notifier: Notifier,
+    told_watchdog: Instant,
     resolved: (mpsc::Sender<(LinkId, Option<SocketAddr>)>, mpsc::Receiver<(LinkId, Option<SocketAddr>)>),
 }
 
@@ -62,6 +64,8 @@ impl ControlLoop {
             disk_problem: None,
             calls: BTreeMap::new(),
             next_client: 0,
+            notifier: Notifier::from_environment(),
+            told_watchdog: Instant::now(),
             resolved: mpsc::channel(64),
         }
     }
@@ -73,10 +77,10 @@ impl ControlLoop {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
         self.update_health();
         self.drain();
-        notify::ready();
+        self.notifier.ready("running");
         tracing::info!(node = %self.node.settings().name, "running");
         let outcome = self.serve(&mut terminate, &mut interrupt).await;
-        notify::stopping();
+        self.notifier.stopping();
         self.stop().await;
         outcome
     }
@@ -89,12 +93,13 @@ impl ControlLoop {
                 _ = interrupt.recv() => return Ok(()),
                 () = self.host.punted.notified() => {}
                 () = tokio::time::sleep(wait) => {}
-                Some(call) = self.host.server.next() => self.take_call(call),
+                Some(incoming) = self.host.requests.recv() => self.take_request(incoming),
                 Some(news) = self.host.host_news.recv() => self.take_news(news),
                 Some((link, address)) = self.resolved.1.recv() => {
                     self.node.resolved(link, address, self.host.clock.now());
                 }
             }
+            self.tell_watchdog();
             self.take_punts();
             let now = self.host.clock.now();
             if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
@@ -107,10 +112,19 @@ impl ControlLoop {
         }
     }
 
+    fn tell_watchdog(&mut self) {
+        let now = Instant::now();
+        if self.notifier.watchdog_interval().is_some_and(|interval| now >= self.told_watchdog + interval / 2) {
+            self.told_watchdog = now;
+            self.notifier.alive();
+        }
+    }
+
     fn time_to_wait(&self) -> Duration {
         let now = self.host.clock.now();
         let deadline = self.node.poll_timeout().map_or(now + Duration::from_secs(3600), |(at, _)| at);
-        deadline.saturating_duration_since(now)
+        let wait = deadline.saturating_duration_since(now);
+        self.notifier.watchdog_interval().map_or(wait, |interval| wait.min(interval / 2))
     }
 
     /// What the workers handed up, authenticated messages first.
@@ -138,20 +152,20 @@ impl ControlLoop {
         }
     }
 
-    fn take_call(&mut self, call: Call) {
-        self.calls.retain(|client, call| {
-            let open = !call.is_closed();
-            if !open {
-                self.node.forget_client(*client);
+    fn take_request(&mut self, incoming: Incoming) {
+        let (node, calls) = (&mut self.node, &mut self.calls);
+        calls.retain(|client, responder| {
+            if responder.is_cancelled() {
+                node.forget_client(*client);
             }
-            open
+            !responder.is_cancelled()
         });
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        match self.node.handle_request(client, &call.request, self.host.clock.now()) {
-            Some(reply) => call.answer(reply),
+        match self.node.handle_request(client, &incoming.request, self.host.clock.now()) {
+            Some(reply) => incoming.responder.finish(reply),
             None => {
-                self.calls.insert(client, call);
+                self.calls.insert(client, incoming.responder);
             }
         }
     }
@@ -194,8 +208,8 @@ impl ControlLoop {
             self.host.workers.iter().for_each(WorkerHandle::wake);
         }
         while let Some((client, reply)) = self.node.poll_reply() {
-            if let Some(call) = self.calls.remove(&client) {
-                call.answer(reply);
+            if let Some(responder) = self.calls.remove(&client) {
+                responder.finish(reply);
             }
         }
         while let Some((link, name, port)) = self.node.poll_resolve() {

@@ -60,6 +60,8 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     let node = Node::new(settings.clone(), startup, clock.now()).map_err(StartError::new)?;
     let server =
         Server::bind(&settings.control_socket).map_err(|error| StartError::new(error.to_string()))?;
+    let (incoming, requests) = tokio::sync::mpsc::channel(32);
+    tokio::spawn(server.run(incoming));
     let snapshot: Snapshot = Arc::new(ArcSwap::from_pointee(Forwarding::empty(node.epoch())));
     let punted = Arc::new(Notify::new());
     let opened = open_devices(&settings, &node)?;
@@ -73,7 +75,7 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     )
     .await
     .map_err(|error| StartError::new(format!("cannot talk to the kernel: {error}")))?;
-    let host = Host { clock, snapshot, workers, punted, kernel, host_news, server, key_log, seqno_file };
+    let host = Host { clock, snapshot, workers, punted, kernel, host_news, requests, key_log, seqno_file };
     ControlLoop::new(node, host, opened.notes).run().await
 }
 

@@ -5,19 +5,27 @@
 //! [`Worker::turn`] themselves.
 
 pub mod clock;
+mod control_loop;
 mod control_message;
+mod daemon;
 pub mod device;
 pub mod event_loop;
+mod kernel_task;
+mod key_log;
 pub mod memory;
 mod port;
 mod socket_options;
+mod start_error;
+mod state_file;
 pub mod tun_linux;
 pub mod udp_linux;
 pub mod worker;
 
 pub use clock::Clock;
+pub use daemon::{RunOptions, run};
 pub use device::{Datagrams, SendError, TunDevice, UdpTransport};
 pub use event_loop::{Notify, WorkerHandle, publish, start};
+pub use start_error::StartError;
 pub use tun_linux::{TunConfig, TunLinux};
 pub use udp_linux::{SocketConfig, SocketNote, UdpSocketLinux};
 pub use worker::{Ready, Snapshot, Turned, Worker};
