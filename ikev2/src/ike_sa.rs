@@ -450,7 +450,7 @@ impl IkeSa {
         }
         deadlines.extend(self.window.due().map(|at| (at, "retransmission")));
         deadlines.extend(self.hold_until.map(|at| (at, "switch to rekeyed SA")));
-        if self.window.is_free() {
+        if self.window.is_free() && self.hold_until.is_none() {
             let waiting = self.tasks.iter().filter_map(|task| task.not_before);
             deadlines.extend(waiting.map(|at| (at, "retry")));
         }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rand_core::Rng;
+
 use crate::child_sa::{Agreement, install};
 use crate::error::Violation;
 use crate::exchange::{Contents, Pending, Refusal};
@@ -206,7 +208,9 @@ pub(crate) fn other_method(
 pub(crate) fn retry(sa: &mut IkeSa, shared: &mut Shared, want: Want, now: Instant) {
     let wait = shared.config.timers.refusal_retry.saturating_mul(1 << sa.refusals.min(16)).min(MAX_RETRY);
     sa.refusals = sa.refusals.saturating_add(1);
-    sa.want(want, Some(now + crate::child_sa::jittered(wait, shared)));
+    // Both ends may have refused each other: without a random part they would do so for ever.
+    let part = wait * (shared.rng.next_u32() % 500) / 1000;
+    sa.want(want, Some(now + wait - part));
 }
 
 /// Answers a request for a new CHILD SA.

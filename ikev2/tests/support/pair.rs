@@ -347,7 +347,16 @@ impl Pair {
         let mut steps = 0;
         while self.step(end) {
             steps += 1;
-            assert!(steps < 200_000, "livelock: {:?}", self.a.endpoint.poll_timeout());
+            assert!(
+                steps < 200_000,
+                "livelock at {:?}, {} datagrams sent: {:?} {:?} {:#?} {:#?}",
+                self.elapsed(),
+                self.log.len(),
+                self.a.endpoint.poll_timeout().map(|(at, why)| (at.saturating_duration_since(self.now), why)),
+                self.b.endpoint.poll_timeout().map(|(at, why)| (at.saturating_duration_since(self.now), why)),
+                self.a.endpoint.associations(),
+                self.b.endpoint.associations(),
+            );
         }
     }
 
