@@ -414,3 +414,50 @@ fn ten_thousand_routes_are_no_problem() {
         assert_eq!(shown("ip -4 route show table 1180").lines().count(), 2);
     });
 }
+
+/// A UDP packet without payload, as it comes out of a tunnel.
+fn udp_packet(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0];
+    packet.extend(source);
+    packet.extend(destination);
+    packet.extend([0x13, 0x88, 0x13, 0x89, 0, 8, 0, 0]);
+    let sum: u32 = packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    packet[10..12].copy_from_slice(&u16::try_from(!folded & 0xffff).unwrap().to_be_bytes());
+    packet
+}
+
+/// Source address of the next UDP packet to `destination` that leaves by `device`.
+fn source_seen(device: &std::sync::Arc<SyncDevice>, destination: [u8; 4]) -> [u8; 4] {
+    let (found, seen) = std::sync::mpsc::channel();
+    let device = std::sync::Arc::clone(device);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok(length) = device.recv(&mut buffer) {
+            if length == 28 && buffer[0] == 0x45 && buffer[16..20] == destination {
+                let _ = found.send(<[u8; 4]>::try_from(&buffer[12..16]).unwrap());
+                return;
+            }
+        }
+    });
+    seen.recv_timeout(Duration::from_secs(10)).expect("the packet leaves by the uplink")
+}
+
+#[test]
+fn only_what_leaves_for_the_internet_takes_our_address() {
+    in_namespace(|| async {
+        let mesh = tun();
+        let uplink = DeviceBuilder::new().name("uplink").enable(false).build_sync().unwrap();
+        let uplink = std::sync::Arc::new(uplink);
+        prepare("ip link set uplink up");
+        prepare("ip address add 192.0.2.9/24 dev uplink");
+        prepare("ip route add default dev uplink");
+        assert_eq!(kernel().apply(&state()).await, []);
+
+        let (member, server, behind_us) = ([10, 4, 0, 7], [198, 51, 100, 7], [10, 1, 0, 5]);
+        mesh.send(&udp_packet(member, server)).unwrap();
+        assert_eq!(source_seen(&uplink, server), [192, 0, 2, 9]);
+        mesh.send(&udp_packet(member, behind_us)).unwrap();
+        assert_eq!(source_seen(&uplink, behind_us), member, "an announced network sees who asks");
+    });
+}
