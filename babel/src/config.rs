@@ -71,7 +71,7 @@ impl Default for CostMap {
 /// Selection leaves a usable route for a better one if the gain is decisive, or if it is clear and lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hysteresis {
-    /// Gains below this (metric units) never move a route.
+    /// Gains below this (metric units), or below a third of a metric that is small, never move a route.
     pub margin: u16,
     /// How long a gain of at least `margin` must last.
     pub hold: Duration,
@@ -80,6 +80,11 @@ pub struct Hysteresis {
 }
 
 impl Hysteresis {
+    /// The least gain over a route of this metric that can move traffic.
+    pub(crate) fn clear_gain(&self, metric: u16) -> u16 {
+        self.margin.min(metric / 3).max(1)
+    }
+
     /// Always take the best route at once (for tests, and for networks without noise).
     #[must_use]
     pub const fn none() -> Self {

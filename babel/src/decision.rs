@@ -135,10 +135,13 @@ impl Router {
         }
         let target = match self.selected_metric(&prefix) {
             None => Target::Everyone,
-            Some((_, metric)) if best.metric.saturating_add(self.config.hysteresis.margin) <= metric => {
+            Some((_, metric)) => {
+                let gain = metric.saturating_sub(best.metric);
+                if gain < self.config.hysteresis.clear_gain(metric) {
+                    return;
+                }
                 Target::Neighbour(best.key)
             }
-            Some(_) => return,
         };
         let route = self.routes.get(&prefix).and_then(|destination| destination.routes.get(&best.key));
         let Some(router_id) = route.map(|route| route.router_id) else { return };

@@ -48,7 +48,7 @@ pub(crate) fn choose<K: Copy + Ord>(
         return keep(Some(best.key));
     };
     let gain = current.metric - best.metric;
-    if gain < hysteresis.margin.max(1) {
+    if gain < hysteresis.clear_gain(current.metric) {
         return keep(Some(current.key));
     }
     if gain >= hysteresis.decisive && gain >= current.metric / 4 {
@@ -92,6 +92,9 @@ mod tests {
         let (t0, hysteresis) = (start(), Hysteresis::default());
         let choice = choose(Some(1), None, &[candidate(1, 200), candidate(2, 180)], &hysteresis, t0);
         assert_eq!(choice, Choice { selected: Some(1), challenger: None });
+        // Near each other, a few units are much.
+        let choice = choose(Some(1), None, &[candidate(1, 16), candidate(2, 9)], &hysteresis, t0);
+        assert_eq!(choice.challenger, Some((2, t0)));
         let routes = [candidate(1, 400), candidate(2, 350)];
         let choice = choose(Some(1), None, &routes, &hysteresis, t0);
         assert_eq!(choice, Choice { selected: Some(1), challenger: Some((2, t0)) });
