@@ -8,4 +8,5 @@
     reason = "each test file uses a part; a failed expectation is a failed test; one start instant is needed"
 )]
 
+pub mod capture;
 pub mod pair;

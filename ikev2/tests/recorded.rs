@@ -1,0 +1,166 @@
+//! Dialogues of real daemons: decoded, decrypted, authenticated, and all keys derived anew.
+
+mod support;
+
+use ikev2::authentication::{SignedOctets, verify_digital_signature};
+use ikev2::key_exchange::Method;
+use ikev2::key_schedule::{Freshness, IkeKeys, Prf};
+use ikev2::proposal::IkePolicy;
+use ikev2::sealed_payload::{IkeCipher, PayloadCipher};
+use ikev2::wire::{Delete, Message, Payload};
+use ikev2::{Ed25519Signer, Signer};
+use support::capture::{Capture, nonce, open};
+
+const X25519: &str = include_str!("captures/strongswan_x25519.hex");
+const PLAIN: [&str; 3] = [
+    include_str!("captures/strongswan_plain_x25519.hex"),
+    include_str!("captures/strongswan_plain_ml_kem_768.hex"),
+    include_str!("captures/strongswan_plain_x25519_port500_float.hex"),
+];
+
+fn policy() -> IkePolicy {
+    IkePolicy {
+        ciphers: vec![IkeCipher::Aes256Gcm16],
+        prfs: vec![Prf::HmacSha256],
+        methods: vec![Method::X25519],
+        additional: vec![],
+    }
+}
+
+/// Ciphers of an IKE SA: from initiator, from responder.
+fn ciphers(keys: &IkeKeys) -> (PayloadCipher, PayloadCipher) {
+    (PayloadCipher::new(keys.cipher, &keys.sk_ei), PayloadCipher::new(keys.cipher, &keys.sk_er))
+}
+
+fn assert_logged(keys: &IkeKeys, capture: &Capture, index: usize) {
+    for (name, value) in [
+        ("sk_d", &keys.sk_d),
+        ("sk_ei", &keys.sk_ei),
+        ("sk_er", &keys.sk_er),
+        ("sk_pi", &keys.sk_pi),
+        ("sk_pr", &keys.sk_pr),
+    ] {
+        assert_eq!(value.expose(), capture.value(name, index), "{name} {index}");
+    }
+}
+
+fn proposals(payloads: &[Payload]) -> Vec<ikev2::wire::Proposal> {
+    let found = payloads.iter().find_map(|payload| match payload {
+        Payload::SecurityAssociation(proposals) => Some(proposals.clone()),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+/// Keys of the first IKE SA and the nonces that made them.
+fn first_keys(capture: &Capture) -> (IkeKeys, Vec<u8>, Vec<u8>) {
+    let (request, response) = (capture.message(0), capture.message(1));
+    let (nonce_i, nonce_r) = (nonce(&request.payloads), nonce(&response.payloads));
+    let fresh = Freshness {
+        nonce_i: &nonce_i,
+        nonce_r: &nonce_r,
+        spi_i: response.header.spi_i,
+        spi_r: response.header.spi_r,
+    };
+    let keys = IkeKeys::initial(Prf::HmacSha256, IkeCipher::Aes256Gcm16, &capture.secret("ke", 0), fresh);
+    (keys, nonce_i, nonce_r)
+}
+
+#[test]
+fn every_recorded_datagram_decodes_and_encodes_to_the_same_octets() {
+    for text in PLAIN.into_iter().chain([X25519]) {
+        for (_, datagram) in Capture::parse(text).datagrams {
+            assert_eq!(Message::decode(&datagram).unwrap().encode(), datagram);
+        }
+    }
+}
+
+#[test]
+fn we_choose_what_the_real_responder_chose_and_accept_its_answer() {
+    let capture = Capture::parse(X25519);
+    let (offer, answer) = (proposals(&capture.message(0).payloads), proposals(&capture.message(1).payloads));
+    let choice = policy().select(&offer, Some(31)).unwrap();
+    assert_eq!(vec![choice.proposal], answer);
+    assert_eq!(policy().confirm(&answer).unwrap().suite, choice.suite);
+}
+
+#[test]
+fn the_key_schedule_is_that_of_the_log() {
+    let capture = Capture::parse(X25519);
+    let (keys, ..) = first_keys(&capture);
+    assert_logged(&keys, &capture, 0);
+}
+
+#[test]
+fn both_authentications_verify_and_ours_would_be_the_same_octets() {
+    let capture = Capture::parse(X25519);
+    let (keys, nonce_i, nonce_r) = first_keys(&capture);
+    let (from_i, from_r) = ciphers(&keys);
+    for (index, cipher, of_initiator) in [(2, &from_i, true), (3, &from_r, false)] {
+        let payloads = open(cipher, &capture.datagrams[index].1);
+        let id = payloads.iter().find_map(|payload| match payload {
+            Payload::IdentificationInitiator(id) if of_initiator => Some(id.clone()),
+            Payload::IdentificationResponder(id) if !of_initiator => Some(id.clone()),
+            _ => None,
+        });
+        let id = id.unwrap();
+        let name = if of_initiator { "a.mesh.test" } else { "b.mesh.test" };
+        assert_eq!(id.identity().unwrap(), ikev2::Identity::Fqdn(name.into()));
+        let octets = SignedOctets {
+            first_message: &capture.datagrams[index - 2].1,
+            nonce: if of_initiator { &nonce_r } else { &nonce_i },
+            prf: keys.prf,
+            sk_p: if of_initiator { &keys.sk_pi } else { &keys.sk_pr },
+            identification: &id.octets(),
+            intermediate: &[],
+        };
+        let octets = octets.concatenate();
+        assert_eq!(octets, capture.value("auth_octets", usize::from(!of_initiator)));
+        let data = payloads.iter().find_map(|payload| match payload {
+            Payload::Authentication { method: 14, data } => Some(data.clone()),
+            _ => None,
+        });
+        let data = data.unwrap();
+        let seed = capture.value(if of_initiator { "seed_a" } else { "seed_b" }, 0);
+        let signer = Ed25519Signer::from_seed(&seed.try_into().unwrap());
+        assert_eq!(verify_digital_signature(&data, &octets, &[signer.public_key()]), Ok(()));
+        assert_eq!(data[8..], signer.sign(&octets).unwrap());
+    }
+}
+
+#[test]
+fn child_keys_of_the_handshake_and_of_the_rekey_are_those_of_the_log() {
+    let capture = Capture::parse(X25519);
+    let (keys, nonce_i, nonce_r) = first_keys(&capture);
+    let material = keys.child(&[], &nonce_i, &nonce_r, 72);
+    assert_eq!(material.expose(), [capture.value("esp_i", 0), capture.value("esp_r", 0)].concat());
+
+    let (from_i, from_r) = ciphers(&keys);
+    let (request, response) =
+        (open(&from_i, &capture.datagrams[4].1), open(&from_r, &capture.datagrams[5].1));
+    let secrets = [capture.secret("ke", 1)];
+    let material = keys.child(&secrets, &nonce(&request), &nonce(&response), 72);
+    assert_eq!(material.expose(), [capture.value("esp_i", 1), capture.value("esp_r", 1)].concat());
+}
+
+#[test]
+fn the_rekeyed_ike_association_has_the_keys_of_the_log_and_opens_the_rest() {
+    let capture = Capture::parse(X25519);
+    let (keys, ..) = first_keys(&capture);
+    let (from_i, from_r) = ciphers(&keys);
+    let (request, response) =
+        (open(&from_i, &capture.datagrams[8].1), open(&from_r, &capture.datagrams[9].1));
+    let spi =
+        |payloads: &[Payload]| u64::from_be_bytes(proposals(payloads)[0].spi.clone().try_into().unwrap());
+    let (nonce_i, nonce_r) = (nonce(&request), nonce(&response));
+    let fresh =
+        Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: spi(&request), spi_r: spi(&response) };
+    let new = keys.rekeyed(Prf::HmacSha256, IkeCipher::Aes256Gcm16, &[capture.secret("ke", 2)], fresh);
+    assert_logged(&new, &capture, 1);
+    // The old SA is deleted, and later the new one by its own keys.
+    assert_eq!(open(&from_i, &capture.datagrams[10].1), [Payload::Delete(Delete::IkeSa)]);
+    assert_eq!(open(&from_r, &capture.datagrams[11].1), []);
+    let (new_from_i, new_from_r) = ciphers(&new);
+    assert_eq!(open(&new_from_i, &capture.datagrams[12].1), [Payload::Delete(Delete::IkeSa)]);
+    assert_eq!(open(&new_from_r, &capture.datagrams[13].1), []);
+}
