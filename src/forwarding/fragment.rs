@@ -86,6 +86,7 @@ impl<'a> Fragments<'a> {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "small numbers in tests")]
 mod tests {
     use super::*;
 

@@ -43,7 +43,7 @@ impl Pipeline {
             return self.drop(DropReason::Malformed, 1);
         };
         match decision {
-            Decision::Local => self.to_tun(turn, buffer, arrived, packet),
+            Decision::Local => self.local(turn, buffer, arrived, packet),
             Decision::Link { link, .. } => {
                 self.relay(turn, buffer, arrived, packet, link, Hop::ToCount);
             }
@@ -77,7 +77,7 @@ impl Pipeline {
     }
 
     /// To the kernel, unless it is an answer to the control plane's own probe.
-    fn to_tun(
+    fn local(
         &mut self,
         turn: &mut Turn<'_, impl Egress>,
         buffer: &mut [u8],
@@ -167,7 +167,7 @@ impl Pipeline {
             Decision::Link { link, .. } => {
                 self.relay(turn, buffer, arrived, packet, link, Hop::Counted);
             }
-            Decision::Local => self.to_tun(turn, buffer, arrived, packet),
+            Decision::Local => self.local(turn, buffer, arrived, packet),
             Decision::LocalSid(_) | Decision::Punt => self.punt(turn, &buffer[packet], arrived),
             Decision::Drop(reason) => {
                 let origin = Origin::Link(arrived.link);
@@ -190,7 +190,7 @@ impl Pipeline {
         };
         let origin = Origin::Decapsulated(arrived.link, behaviour);
         match decide(turn.forwarding, &flow, origin) {
-            Decision::Local => self.to_tun(turn, buffer, arrived, inner),
+            Decision::Local => self.local(turn, buffer, arrived, inner),
             Decision::Link { link, .. } => {
                 self.relay(turn, buffer, arrived, inner, link, Hop::ToCount);
             }

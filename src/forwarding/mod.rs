@@ -14,6 +14,7 @@ mod icmp;
 mod inbound;
 mod inner;
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "lengths of packets that the tests build")]
 mod offload_tests;
 mod outbound;
 mod outbox;

@@ -72,7 +72,7 @@ impl Shape {
         if self.tcp {
             field[4..8].copy_from_slice(&self.sequence.to_be_bytes());
             field[8..12].copy_from_slice(&[1, 2, 3, 4]);
-            field[12] = ((headers - transport) / 4 << 4) as u8;
+            field[12] = (((headers - transport) / 4) << 4) as u8;
             field[13] = self.flags;
             field[14..16].copy_from_slice(&[0x20, 0x01]);
             if self.options {

@@ -2,13 +2,13 @@
 
 use super::egress::Egress;
 use super::fragment::Fragments;
-use super::outbox::Envelope;
+use super::outbox::{Envelope, Parcel};
 use super::pipeline::{Pipeline, Turn};
 use super::super_packet::SuperPacket;
 use super::virtio::VirtioHeader;
 use super::{Decision, DropReason, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
 use srv6::ip::icmp_error::{IcmpError, Unreachable};
-use srv6::ip::{FlowKey, hop_limit, mss};
+use srv6::ip::{FlowKey, hop_limit};
 use srv6::{FlowSummary, Malformed};
 use std::io::IoSlice;
 
@@ -86,21 +86,21 @@ impl Pipeline {
         let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, 1) };
         match decide(turn.forwarding, &flow, Origin::Node) {
             Decision::Local => self.deliver_copy(turn, bytes),
-            Decision::Link { link, .. } => self.to_link(turn, link, bytes),
+            Decision::Link { link, .. } => self.send_plain(turn, link, bytes),
             Decision::Drop(reason) => self.drop(reason, 1),
             Decision::LocalSid(_) | Decision::Punt => self.drop(DropReason::UpperLayerAtSid, 1),
         }
     }
 
     /// A complete packet for this link, whatever the routes say.
-    pub(super) fn to_link(&mut self, turn: &mut Turn<'_, impl Egress>, link: LinkId, bytes: &[u8]) {
+    pub(super) fn send_plain(&mut self, turn: &mut Turn<'_, impl Egress>, link: LinkId, bytes: &[u8]) {
         let Some(link) = turn.forwarding.link(link) else { return self.drop(DropReason::LinkDown, 1) };
         let Some(next_header) = packet::next_header_of(bytes) else {
             return self.drop(DropReason::Malformed, 1);
         };
         let route = Self::train_route(turn.forwarding, link, packet::ecn(bytes), turn.now);
-        let plain = SuperPacket::plain(bytes);
-        match self.outbox.append(link, route, &plain, None, next_header, |_| {}, turn.egress) {
+        let parcel = Parcel { packet: SuperPacket::plain(bytes), envelope: None, next_header, clamp: None };
+        match self.outbox.append(link, route, &parcel, turn.egress) {
             Ok(bytes) => link.counters.sent.add(1, bytes),
             Err(reason) => self.drop_on_link(turn, link, reason, 1),
         }
@@ -126,14 +126,10 @@ impl Pipeline {
         };
         let Some(own) = packet::next_header_of(bytes) else { return self.drop(DropReason::Malformed, 1) };
         let next_header = if envelope.is_some() { esp::NEXT_HEADER_IPV6 } else { own };
-        let clamp = packet::is_tcp_syn(bytes);
-        let finish = |inner: &mut [u8]| {
-            if clamp {
-                mss::clamp(inner, mtu);
-            }
-        };
+        let clamp = packet::is_tcp_syn(bytes).then_some(mtu);
         let count = packet.count() as u64;
-        match self.outbox.append(way.link, route, packet, envelope, next_header, finish, turn.egress) {
+        let parcel = Parcel { packet: *packet, envelope, next_header, clamp };
+        match self.outbox.append(way.link, route, &parcel, turn.egress) {
             Ok(octets) => {
                 way.link.counters.sent.add(count, octets);
                 if let Some(policy) = way.policy {

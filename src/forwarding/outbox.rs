@@ -8,6 +8,7 @@ use super::egress::{Egress, MAX_SEGMENTS, MAX_TRAIN_LEN, Sent, TrainRoute, Trans
 use super::super_packet::SuperPacket;
 use super::{DropReason, LinkPath};
 use esp::{HEADER_LEN, sealed_len};
+use srv6::ip::mss;
 use srv6::{Encapsulation, FlowSummary};
 use std::collections::VecDeque;
 
@@ -49,6 +50,17 @@ pub(crate) struct Envelope<'a> {
     pub(crate) hop_limit: u8,
 }
 
+/// A packet or super-packet with what is done to it on the way into the buffer.
+#[derive(Debug)]
+pub(crate) struct Parcel<'a> {
+    pub(crate) packet: SuperPacket<'a>,
+    pub(crate) envelope: Option<Envelope<'a>>,
+    /// What ESP carries: 4 or 41.
+    pub(crate) next_header: u8,
+    /// Lower the MSS of a SYN to what fits this many octets.
+    pub(crate) clamp: Option<usize>,
+}
+
 /// Where IPv6 has its hop limit.
 const HOP_LIMIT_AT: usize = 7;
 
@@ -78,7 +90,7 @@ impl Outbox {
         self.ready.iter().any(|train| train.route.socket == route.socket)
     }
 
-    /// Seals all segments of `packet` for a link. `clamp` is applied to each written inner packet.
+    /// Seals all segments of a parcel for a link.
     ///
     /// Returns the inner octets. On an error some segments may have been sealed already: their
     /// sequence numbers are spent, and they leave.
@@ -86,16 +98,14 @@ impl Outbox {
         &mut self,
         link: &LinkPath,
         route: TrainRoute,
-        packet: &SuperPacket<'_>,
-        envelope: Option<Envelope<'_>>,
-        next_header: u8,
-        finish: impl Fn(&mut [u8]),
+        parcel: &Parcel<'_>,
         egress: &mut impl Egress,
     ) -> Result<u64, DropReason> {
+        let Parcel { packet, envelope, next_header, clamp } = parcel;
         let sa = link.outbound.as_deref().ok_or(DropReason::LinkDown)?;
         let count = u32::try_from(packet.count()).map_err(|_| DropReason::BadOffload)?;
         let sequences = sa.reserve(count).map_err(|_| DropReason::SequenceExhausted)?;
-        let outer = envelope.map_or(0, |envelope| envelope.encapsulation.header_len());
+        let outer = envelope.as_ref().map_or(0, |envelope| envelope.encapsulation.header_len());
         let mut bytes = 0u64;
         for (index, sequence) in sequences.enumerate() {
             let inner = packet.segment_len(index);
@@ -105,12 +115,14 @@ impl Outbox {
             let payload = &mut out[HEADER_LEN..HEADER_LEN + outer + inner];
             let (header, body) = payload.split_at_mut(outer);
             packet.write(index, body);
-            finish(body);
-            if let Some(envelope) = &envelope {
+            if let Some(mtu) = *clamp {
+                mss::clamp(body, mtu);
+            }
+            if let Some(envelope) = envelope {
                 envelope.write(header, inner)?;
             }
             // Neither length nor SPI can be wrong here; were they, the number is spent and nothing leaves.
-            sa.seal(sequence, out, outer + inner, next_header).map_err(|_| DropReason::TooBig)?;
+            sa.seal(sequence, out, outer + inner, *next_header).map_err(|_| DropReason::TooBig)?;
             train.len += datagram;
             train.count += 1;
             bytes += inner as u64;

@@ -84,7 +84,7 @@ impl Pipeline {
     /// Does what the control plane asks.
     pub fn from_control(&mut self, turn: &mut Turn<'_, impl Egress>, down: Down) {
         match down {
-            Down::Control { link, packet } => self.to_link(turn, link, &packet),
+            Down::Control { link, packet } => self.send_plain(turn, link, &packet),
             Down::Inject { packet } => self.packet_from_tun(turn, &packet),
             Down::Originate { packet } => self.originate(turn, &packet),
             Down::Deliver { packet } => self.deliver_copy(turn, &packet),

@@ -53,6 +53,7 @@ impl Sum {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "small numbers in tests")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -207,7 +207,7 @@ fn transport_end(gso: Gso, packet: &[u8], transport: usize) -> Option<usize> {
         (Gso::TcpV6 | Gso::Udp, 6) => transport >= 40,
         _ => false,
     };
-    if !fits || transport % 2 != 0 {
+    if !fits || !transport.is_multiple_of(2) {
         return None;
     }
     if gso == Gso::Udp {

@@ -118,7 +118,7 @@ fn set_bytes(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: &
 
 fn get(socket: &UdpSocket, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
     let mut value: libc::c_int = 0;
-    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    let mut len: libc::socklen_t = 4;
     // SAFETY: `value` and `len` are live locals and `len` says how long `value` is.
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut len) };

@@ -10,6 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+/// Octets of `struct sockaddr_storage`, on every Linux.
+const ADDRESS_LEN: libc::socklen_t = 128;
+const _: () = assert!(size_of::<libc::sockaddr_storage>() == 128);
+
 /// How to open a socket.
 #[derive(Debug, Clone)]
 pub struct SocketConfig {
@@ -222,7 +226,7 @@ impl UdpTransport for UdpSocketLinux {
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let mut slice = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         message.msg_name = (&raw mut address).cast();
-        message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        message.msg_namelen = ADDRESS_LEN;
         message.msg_iov = &raw mut slice;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
@@ -235,7 +239,7 @@ impl UdpTransport for UdpSocketLinux {
         let remote = peer(&address, message.msg_namelen)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "datagram without a source address"))?;
         let mut datagrams = Datagrams { len, segment: len, local: None, remote, ecn: 0, stamp: None };
-        self.read_control(&control, message.msg_controllen as usize, &mut datagrams);
+        self.read_control(&control, message.msg_controllen, &mut datagrams);
         if message.msg_flags & libc::MSG_TRUNC != 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "datagram longer than the buffer"));
         }
