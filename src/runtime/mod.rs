@@ -19,6 +19,9 @@ mod start_error;
 mod state_file;
 pub mod tun_linux;
 pub mod udp_linux;
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "a pattern of octets")]
+mod udp_linux_tests;
 pub mod worker;
 
 pub use clock::Clock;
