@@ -234,6 +234,26 @@ fn wrong_usage_ends_with_2_and_help_with_0() {
 }
 
 #[test]
+fn help_knows_commands_and_codes() {
+    assert_eq!(viamesh(&["help"]).stdout, viamesh(&["--help"]).stdout);
+    assert!(stdout(&viamesh(&["help", "key", "generate"])).contains("--out <FILE>"));
+    let code = viamesh(&["help", "policy/never-matches"]);
+    assert!(stdout(&code).starts_with("warning: policy/never-matches\n"), "{}", stdout(&code));
+    let unknown = viamesh(&["help", "policy/never-match"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("did you mean `policy/never-matches`?"));
+    assert_eq!(viamesh(&["help", "nonsense"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&viamesh(&["completions", shell]));
+        assert!(script.contains("explain") && script.contains("viamesh"), "{shell}");
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_is_no_error() {
     let directory = Directory::new("pipe");
     let node = init(&directory, &[]);

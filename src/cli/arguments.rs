@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// A policy-routed IPsec mesh node: IKEv2, ESP in UDP, Babel and SRv6 in user space.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "viamesh", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed or not healthy, 2 wrong usage, 69 daemon not reachable, \
     77 not permitted, 78 configuration invalid."
@@ -94,6 +95,16 @@ pub enum Command {
     Init(Init),
     /// Show everything on this machine: five cities with real latencies and real daemons
     Demo(Demo),
+    /// Print a script that lets a shell complete commands and flags
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Help on a command, or on a code that `check` prints, such as policy/unknown-node
+    Help {
+        /// Command or code
+        topic: Vec<String>,
+    },
 }
 
 /// Files that the node file names, given here instead.

@@ -7,9 +7,11 @@ pub mod arguments;
 mod ask;
 mod associations;
 mod check;
+mod completions;
 mod demo;
 mod explain;
 pub mod failure;
+mod help;
 mod init;
 mod key;
 mod neighbours;
@@ -65,5 +67,7 @@ fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure>
         Command::Key(key) => key::run(key, output),
         Command::Init(init) => init::run(init, output),
         Command::Demo(demo) => demo::run(demo, global, output),
+        Command::Completions { shell } => completions::run(*shell, output),
+        Command::Help { topic } => help::run(topic, output),
     }
 }

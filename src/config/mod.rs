@@ -13,10 +13,12 @@
 
 pub mod code;
 pub mod diagnostic;
+pub mod diff;
 pub mod key;
 pub mod load;
 mod node_file;
 mod record;
+pub mod reference;
 mod registry_file;
 mod resolve;
 mod scalar;
@@ -31,3 +33,4 @@ pub use code::Code;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use load::{Loaded, Request, load};
 pub use settings::{NodeName, Settings};
+pub(crate) use suggestion::nearest;

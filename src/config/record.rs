@@ -46,8 +46,6 @@ pub(crate) enum Shape {
 
 /// A record, for the manual and the schema.
 pub(crate) struct RecordInfo {
-    pub(crate) name: &'static str,
-    pub(crate) noun: &'static str,
     pub(crate) about: String,
     pub(crate) fields: Vec<FieldInfo>,
     /// Whether unknown fields are errors.
@@ -83,8 +81,6 @@ macro_rules! record {
         $(#[doc = $about])*
         #[derive(Clone, Debug)]
         $vis struct $name {
-            /// Where the record stands.
-            pub(crate) span: $crate::config::source::Span,
             $($(#[doc = $doc])* pub(crate) $field: Option<$crate::config::record::Field<$type>>,)*
         }
 
@@ -94,7 +90,7 @@ macro_rules! record {
                 diagnostics: &mut $crate::config::diagnostic::Diagnostics,
             ) -> Option<Self> {
                 let mut fields = $crate::config::record::Fields::of(value, $noun, diagnostics)?;
-                let record = Self { span: value.span, $($field: fields.$need(stringify!($field), diagnostics),)* };
+                let record = Self { $($field: fields.$need(stringify!($field), diagnostics),)* };
                 let unknown = $crate::config::diagnostic::Severity::$unknown;
                 fields.finish(&[$(stringify!($field)),*], unknown, diagnostics);
                 Some(record)
@@ -102,8 +98,6 @@ macro_rules! record {
 
             fn shape() -> $crate::config::record::Shape {
                 $crate::config::record::Shape::Record(|| $crate::config::record::RecordInfo {
-                    name: stringify!($name),
-                    noun: $noun,
                     about: concat!($($about, "\n",)*).to_owned(),
                     strict: matches!($crate::config::diagnostic::Severity::$unknown, $crate::config::diagnostic::Severity::Error),
                     fields: vec![$($crate::config::record::FieldInfo {

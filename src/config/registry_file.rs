@@ -109,8 +109,6 @@ impl FromYaml for RemarksEntry {
 
     fn shape() -> Shape {
         Shape::Record(|| RecordInfo {
-            name: "Remarks",
-            noun: "`remarks`",
             about: "Facts about a node. ranet lets anything stand here.".to_owned(),
             fields: vec![FieldInfo {
                 name: "viamesh",
