@@ -100,3 +100,14 @@ impl From<io::Error> for Failure {
         Self::new(Exit::Failed, format!("cannot write the result: {}", crate::config::key::reason(&error)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systemd_does_not_restart_on_an_invalid_configuration() {
+        let unit = include_str!("../../deploy/viamesh.service");
+        assert!(unit.contains(&format!("\nRestartPreventExitStatus={}\n", Exit::BadConfiguration.code())));
+    }
+}
