@@ -35,6 +35,10 @@ pub fn set_ecn(packet: &mut [u8], codepoint: u8) {
     match packet.first().map(|octet| octet >> 4) {
         Some(4) => {
             let Some(header) = packet.first_chunk_mut::<20>() else { return };
+            // An update by nothing would still turn a checksum of all ones into zero.
+            if header[1] & MASK == codepoint & MASK {
+                return;
+            }
             let old = u16::from_be_bytes([header[0], header[1]]);
             header[1] = (header[1] & !MASK) | (codepoint & MASK);
             let new = u16::from_be_bytes([header[0], header[1]]);
