@@ -63,6 +63,13 @@ impl Router {
         self.routes.iter().filter_map(selected).collect()
     }
 
+    /// Prefixes that are known but to which no usable route is left. Packets for them should be refused rather
+    /// than follow a less specific route, until the prefix is routed or forgotten (RFC 8966 §2.8).
+    pub fn unreachable(&self) -> impl Iterator<Item = Prefix> {
+        let lost = self.routes.iter().filter(|(_, destination)| destination.installed.is_none());
+        lost.map(|(prefix, _)| *prefix).filter(|prefix| !self.own.contains_key(prefix))
+    }
+
     fn own_report(&self, prefix: Prefix, metric: u16) -> RouteReport {
         RouteReport {
             prefix,

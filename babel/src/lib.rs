@@ -4,6 +4,42 @@
 //! It opens no socket, reads no clock and installs no route. Packets are UDP payloads: the caller wraps them in
 //! UDP (port [`PORT`]) and IPv6 (hop limit 1, from a link-local address to one or to [`MULTICAST_GROUP`]).
 //!
+//! ```
+//! use std::{net::Ipv6Addr, time::Instant};
+//!
+//! use babel::{Config, Event, InterfaceConfig, InterfaceId, Prefix, Router, RouterId};
+//! use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+//!
+//! let (a, b): (Ipv6Addr, Ipv6Addr) = ("fe80::a".parse()?, "fe80::b".parse()?);
+//! # #[allow(clippy::disallowed_methods)]
+//! let now = Instant::now();
+//! let link = InterfaceId(1);
+//! let router = |id, local| {
+//!     let rng = ChaCha20Rng::seed_from_u64(id);
+//!     let mut router = Router::new(Config::new(RouterId(id.to_be_bytes())), rng, now)?;
+//!     router.add_interface(link, InterfaceConfig::new(local), now);
+//!     Ok::<_, babel::Misuse>(router)
+//! };
+//! let (mut left, mut right) = (router(1, a)?, router(2, b)?);
+//! right.announce(Prefix::to("10.9.0.0/16".parse()?), now);
+//!
+//! // A perfect link: what one sends arrives at the other at once.
+//! let mut packet = Vec::new();
+//! for _ in 0..4 {
+//!     while let Some(transmit) = left.poll_transmit(&mut packet, now) {
+//!         right.handle_packet(link, a, transmit.destination.is_multicast(), &packet, now, now)?;
+//!     }
+//!     while let Some(transmit) = right.poll_transmit(&mut packet, now) {
+//!         left.handle_packet(link, b, transmit.destination.is_multicast(), &packet, now, now)?;
+//!     }
+//!     left.handle_timeout(now);
+//!     right.handle_timeout(now);
+//! }
+//! let events: Vec<_> = std::iter::from_fn(|| left.poll_event()).collect();
+//! assert!(matches!(events[..], [Event::NeighbourUp { .. }, Event::RouteSelected { neighbour, .. }] if neighbour == b));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Standards: RFC 8966 (Babel), RFC 8967 and 9467 (MAC), RFC 9079 (source-specific routes),
 //! RFC 9229 (IPv4 routes with an IPv6 next hop), RFC 9616 (round-trip time).
 #![forbid(unsafe_code)]

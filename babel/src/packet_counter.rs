@@ -24,7 +24,7 @@ const PEER_LIFETIME: Duration = Duration::from_secs(300);
 /// Peers on one interface, neighbours or not.
 const PEERS: usize = 64;
 
-/// The counters seen in one kind of packets, with a window for reordered ones (RFC 9467 §3).
+/// The counters seen in one kind of packets, with a window for reordered ones (RFC 9467 §3.2).
 #[derive(Clone, Copy, Debug)]
 struct Window {
     highest: u32,
@@ -112,7 +112,7 @@ impl PacketCounter {
         let Some((counter, index)) = freshness.counter else { return Err(Violation::Replayed) };
         self.make_room(source);
         let peer = self.peers.entry(source).or_insert_with(|| Peer::new(now));
-        //= RFC 8967 §4.3.1.1
+        //= RFC 8967 §4.3.1.2
         // Challenges to everyone would make everyone answer.
         if let Some(challenge) = freshness.challenge.filter(|_| !multicast)
             && passed(peer.replied, now) >= REPLY_SPACING
@@ -121,6 +121,7 @@ impl PacketCounter {
             let nonce = challenge.to_vec();
             self.outgoing.push_back(Outgoing { destination: source, kind: CHALLENGE_REPLY, nonce });
         }
+        //= RFC 8967 §4.3.1.3
         if freshness.reply.is_some_and(|reply| peer.is_answered(reply, now)) {
             *peer = Peer {
                 index: Some(index.to_vec()),
@@ -139,6 +140,7 @@ impl PacketCounter {
             peer.last = now;
             return Ok(false);
         }
+        //= RFC 8967 §4.3.1.1
         if passed(peer.challenge.map(|(_, sent)| sent), now) >= CHALLENGE_SPACING {
             peer.challenge = Some((nonce, now));
             let nonce = nonce.to_vec();
@@ -147,6 +149,7 @@ impl PacketCounter {
         Err(Violation::Challenged)
     }
 
+    //= RFC 8967 §4.4
     /// Forgets silent peers.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.peers.retain(|_, peer| now.saturating_duration_since(peer.last) < PEER_LIFETIME);

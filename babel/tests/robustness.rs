@@ -92,6 +92,7 @@ fn withdrawn_prefix_disappears_everywhere_at_once() {
     network.with_router(2, |router, now| router.withdraw(lan, now));
     let took = network.run_until(seconds(10), |n| !n.next.contains_key(&(0, lan)));
     assert!(took.unwrap() < millis(200), "{took:?}");
+    assert!(network.router(0).unreachable().any(|prefix| prefix == lan), "held");
     network.run(seconds(60));
     assert!(!network.next.keys().any(|(_, prefix)| *prefix == lan), "and it does not come back");
 }

@@ -35,7 +35,7 @@ pub fn address(reader: &mut Reader<'_>, encoding: u8) -> Result<Option<IpAddr>, 
         IPV4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
         IPV6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
         LINK_LOCAL => Some(link_local(reader.array()?).into()),
-        //= RFC 9229 §4.3
+        //= RFC 9229 §2.4
         _ => None,
     })
 }

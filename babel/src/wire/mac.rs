@@ -1,4 +1,4 @@
-//! The TLVs of RFC 8967 §5, found before the rest of a packet is parsed.
+//! The TLVs of RFC 8967 §6, found before the rest of a packet is parsed.
 
 use super::{packet, reader::Reader};
 
@@ -11,9 +11,9 @@ pub const CHALLENGE_REQUEST: u8 = 18;
 /// The proof.
 pub const CHALLENGE_REPLY: u8 = 19;
 
-/// The longest index (RFC 8967 §5.2).
+/// The longest index (RFC 8967 §6.2).
 const LONGEST_INDEX: usize = 32;
-/// The longest nonce (RFC 8967 §5.3).
+/// The longest nonce (RFC 8967 §6.3).
 const LONGEST_NONCE: usize = 192;
 
 /// What a packet says for the purpose of authentication.

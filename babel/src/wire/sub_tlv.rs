@@ -5,7 +5,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::{address_encoding::complete, packet, reader::Reader};
 use crate::Malformed;
 
-/// Timestamps (RFC 9616 §5).
+/// Timestamps (RFC 9616 §6).
 pub const TIMESTAMP: u8 = 3;
 /// Ours, experimental (RFC 8966 §5): in an IHU, "send me unicast Hellos at this interval" in centiseconds.
 pub const FAST_HELLO: u8 = 112;

@@ -159,7 +159,7 @@ impl<'a> PacketWriter<'a> {
                 self.next_hop_ipv4(next_hop);
                 IPV4
             }
-            //= RFC 9229 §4.2
+            //= RFC 9229 §2.1
             (IpNet::V4(_), IpAddr::V6(_)) => IPV4_VIA_IPV6,
             (IpNet::V6(_), _) => IPV6,
         };
