@@ -26,7 +26,7 @@ fn an_earlier_rule_takes_all() {
     let anything = rule("", "");
     assert_eq!(last(&[anything.clone(), rule("10.0.0.0/8", "")]), shadowed_by(0));
     assert_eq!(last(&[rule("10.0.0.0/8", ""), anything.clone()]), None);
-    assert_eq!(last(&[anything.clone(), anything.clone()]), shadowed_by(0), "its own twin");
+    assert_eq!(last(&[anything.clone(), anything]), shadowed_by(0), "its own twin");
     let (wide, narrow) = (rule("10.0.0.0/8", "0.0.0.0/0"), rule("10.1.0.0/16", "192.0.2.0/24"));
     assert_eq!(last(&[rule("fd00::/8", ""), wide, narrow]), shadowed_by(1));
 }
@@ -41,7 +41,7 @@ fn each_part_must_be_covered() {
         assert_eq!(last(&[base.clone(), narrow.clone()]), shadowed_by(0));
         assert_eq!(last(&[narrow.clone(), base.clone()]), None);
     }
-    assert_eq!(last(&[udp.clone(), Rule { protocol: Some(6), ..base.clone() }]), None);
+    assert_eq!(last(&[udp, Rule { protocol: Some(6), ..base.clone() }]), None);
     assert_eq!(last(&[marked.clone(), Rule { dscp: vec![46], ..base.clone() }]), shadowed_by(0));
     assert_eq!(last(&[marked, Rule { dscp: vec![46, 0], ..base.clone() }]), None);
     assert_eq!(last(&[web.clone(), with_ports(base.clone(), 100..=200)]), shadowed_by(0));

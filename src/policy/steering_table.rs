@@ -1,7 +1,7 @@
 //! The compiled rules.
 
 use super::axis::{Accepts, Axis};
-use super::rule_set::{Interner, RuleSet, RuleSets};
+use super::rule_set::{Interner, RuleSet, RuleSets, SweptSet};
 use super::{PolicyIndex, Rule, RuleOutcome};
 use ipnet::IpNet;
 use srv6::ip::{FlowKey, protocol};
@@ -172,14 +172,14 @@ struct PortAxis {
 
 impl PortAxis {
     fn compile(rules: &[Rule], ranges: fn(&Rule) -> &[RangeInclusive<u16>], interner: &mut Interner) -> Self {
-        let mut only = |accepts: fn(bool) -> Accepts<u8>| {
-            Axis::compile(&each(rules, |rule| accepts(ranges(rule).is_empty())), interner).lookup(0)
-        };
-        let indifferent = only(|is_empty| match is_empty {
-            true => Accepts::Anything,
-            false => Accepts::Ranges(Vec::new()),
-        });
-        let all = only(|_| Accepts::Anything);
+        let (mut indifferent, mut all) = (SweptSet::new(rules.len()), SweptSet::new(rules.len()));
+        for (place, rule) in rules.iter().enumerate() {
+            all.add(place);
+            if ranges(rule).is_empty() {
+                indifferent.add(place);
+            }
+        }
+        let (indifferent, all) = (interner.intern(indifferent.bits()), interner.intern(all.bits()));
         let ports = each(rules, |rule| of_list(ranges(rule), |range| Some((*range.start(), *range.end()))));
         Self { ports: Axis::compile(&ports, interner), indifferent, all }
     }
