@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::authentication::{Signer, VerifyingKey};
 use crate::identity::Identity;
+use crate::key_exchange::Method;
+use crate::sealed_payload::IkeCipher;
 use crate::secret::SecretBytes;
 
 /// The two ends of a UDP flow as this node sees them. The local address may be unspecified if unknown.
@@ -37,7 +39,12 @@ pub struct Config {
     pub keylog: bool,
     /// Largest IKE datagram sent without fragmentation, in octets of UDP payload without marker.
     pub fragment_size: usize,
-    /// Whether hybrid key exchange (X25519 followed by ML-KEM-768) is offered ahead of the classical one.
+    /// Ciphers of IKE SAs in order of preference.
+    pub ike_ciphers: Vec<IkeCipher>,
+    /// Key exchange methods in order of preference; the first is the one that is tried.
+    pub key_exchange_methods: Vec<Method>,
+    /// Whether hybrid key exchange (the first method followed by ML-KEM-768) is offered ahead of the
+    /// classical one, and accepted. Costs one more round trip. Off unless asked for.
     pub post_quantum: bool,
     /// Whether the raw public key is sent in a CERT payload (RFC 7670) although the peer has it pinned.
     pub send_certificate: bool,
@@ -54,7 +61,9 @@ impl Config {
             spi_placement: SpiPlacement::default(),
             keylog: false,
             fragment_size: 1180,
-            post_quantum: true,
+            ike_ciphers: vec![IkeCipher::Aes256Gcm16, IkeCipher::Aes128Gcm16, IkeCipher::ChaCha20Poly1305],
+            key_exchange_methods: vec![Method::X25519, Method::P256],
+            post_quantum: false,
             send_certificate: false,
         }
     }
@@ -193,7 +202,7 @@ pub struct ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Defaults: not dialled, AES-256-GCM and AES-128-GCM, rekeys with perfect forward secrecy, port 500.
+    /// Defaults: not dialled, all ESP algorithms with AES-256-GCM first, rekeys with perfect forward secrecy, port 500.
     pub fn new(local_id: Identity, remote_id: Identity, remote_keys: Vec<VerifyingKey>) -> Self {
         Self {
             local_id,
@@ -209,6 +218,7 @@ impl ConnectionConfig {
             esp_algorithms: vec![
                 crate::event::EspAlgorithm::Aes256Gcm16,
                 crate::event::EspAlgorithm::Aes128Gcm16,
+                crate::event::EspAlgorithm::ChaCha20Poly1305,
             ],
             childless: false,
         }

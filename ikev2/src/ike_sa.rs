@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use crate::child_sa::{Child, ChildPhase};
 use crate::config::{ConnectionId, Path};
 use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSaReport, IkeSpis, KeyLogTable};
-use crate::exchange::{self, Pending};
+use crate::exchange::{self, Following, Pending};
+use crate::fragmentation::{Reassembly, seal_message};
 use crate::identity::Identity;
 use crate::key_schedule::IkeKeys;
 use crate::nat_detection::NatStatus;
 use crate::proposal::IkeSuite;
 use crate::request_window::RequestWindow;
-use crate::sealed_message::seal_message;
 use crate::sealed_payload::PayloadCipher;
 use crate::shared::{Action, Shared};
 use crate::wire::{ExchangeType, Header, Payload};
@@ -47,6 +47,12 @@ pub(crate) struct IkeSa {
     pub(crate) refusals: u32,
     /// No requests of our own before then: a responder of an IKE rekey waits for the peer to switch.
     pub(crate) hold_until: Option<Instant>,
+    /// Fragments of a request and of a response that are not complete yet.
+    pub(crate) fragments: (Option<Reassembly>, Option<Reassembly>),
+    /// Keys that count once the response on its way has left (IKE_INTERMEDIATE).
+    pub(crate) next_secured: Option<Secured>,
+    /// A CREATE_CHILD_SA of the peer's that waits for its IKE_FOLLOWUP_KE.
+    pub(crate) following: Option<Following>,
     /// The driver knows of it.
     pub(crate) announced: bool,
     /// The response that is about to leave ends the SA.
@@ -158,6 +164,9 @@ impl IkeSa {
             supersedes: Vec::new(),
             refusals: 0,
             hold_until: None,
+            fragments: (None, None),
+            next_secured: None,
+            following: None,
             announced: false,
             ending: None,
             admission: None,
@@ -221,11 +230,17 @@ impl IkeSa {
     ) {
         let id = self.window.next_request();
         let header = self.header(exchange, false, id);
+        let limit = self.fragment_limit(shared);
         let Some(secured) = &mut self.secured else { return };
-        let datagrams = seal_message(&mut secured.outbound, header, payloads);
+        let datagrams = seal_message(&mut secured.outbound, header, payloads, limit);
         shared.transmit(self.path, &datagrams);
         self.window.sent(id, datagrams, &shared.config.timers, &mut shared.rng, now);
         self.pending = Some(pending);
+    }
+
+    //= RFC 7383 §2.3: only if both announced it
+    fn fragment_limit(&self, shared: &Shared) -> Option<usize> {
+        self.peer.fragmentation.then_some(shared.config.fragment_size)
     }
 
     /// Seals, sends and remembers the response to the request `datagram`.
@@ -238,15 +253,16 @@ impl IkeSa {
         payloads: &[Payload],
     ) {
         let header = Header { response: true, initiator: self.initiator, ..*request };
+        let limit = self.fragment_limit(shared);
         let Some(secured) = &mut self.secured else { return };
-        let datagrams = seal_message(&mut secured.outbound, header, payloads);
+        let datagrams = seal_message(&mut secured.outbound, header, payloads, limit);
         shared.transmit(to, &datagrams);
         self.window.answered(request.message_id, datagram, datagrams);
     }
 
     /// Starts the next exchange that is due, if none is outstanding.
     pub(crate) fn pump(&mut self, shared: &mut Shared, now: Instant) {
-        while self.window.is_free() && self.pending.is_none() && self.may_request(now) {
+        while self.window.is_free() && self.pending.is_none() && self.may_request() {
             let due = |task: &Task| task.not_before.is_none_or(|at| at <= now);
             let Some(index) = self.tasks.iter().position(due) else { return };
             let Some(task) = self.tasks.remove(index) else { return };
@@ -254,9 +270,13 @@ impl IkeSa {
         }
     }
 
-    fn may_request(&self, now: Instant) -> bool {
-        let held = self.hold_until.is_some_and(|until| now < until);
-        matches!(self.phase, Phase::Established | Phase::Closing) && !held
+    fn may_request(&self) -> bool {
+        matches!(self.phase, Phase::Established | Phase::Closing) && !self.is_held()
+    }
+
+    /// Whether our own requests wait: for the peer to use a rekeyed SA, or to complete its own exchange.
+    fn is_held(&self) -> bool {
+        self.hold_until.is_some() || self.following.is_some()
     }
 
     /// The peer sent a request that it sends only once it has our last response: the CHILD SAs in `known`,
@@ -296,6 +316,7 @@ impl IkeSa {
         self.phase = Phase::Closed { until: now + shared.config.timers.closed_linger };
         self.window.abandon();
         self.tasks.clear();
+        exchange::ike_followup_ke::expire(self, shared, now);
         self.close_children(shared, reason, now);
         let Some(connection) = self.connection else { return };
         if was_usable {
@@ -314,6 +335,7 @@ impl IkeSa {
             Some(Pending::RekeyChild(rekey)) => rekey.release(shared),
             Some(
                 Pending::IkeSaInit(_)
+                | Pending::IkeIntermediate(_)
                 | Pending::RekeyIke(_)
                 | Pending::DeleteChild { .. }
                 | Pending::DeleteIke(_)
@@ -396,6 +418,9 @@ impl IkeSa {
         match self.phase {
             Phase::Replaced { until, .. } if until <= now => self.close(shared, IkeDownReason::Rekeyed, now),
             Phase::Established => {
+                if self.following.as_ref().is_some_and(|following| following.until <= now) {
+                    exchange::ike_followup_ke::expire(self, shared, now);
+                }
                 self.check_children(shared, now);
                 if self.rekey_at.is_some_and(|at| at <= now) {
                     self.rekey_at = None;
@@ -441,7 +466,9 @@ impl IkeSa {
             Phase::Replaced { until, .. } => deadlines.push((until, "replaced SA expiry")),
             Phase::Established => {
                 deadlines.extend(self.rekey_at.map(|at| (at, "IKE rekey")));
-                if self.window.is_free() && self.hold_until.is_none() {
+                deadlines
+                    .extend(self.following.as_ref().map(|following| (following.until, "follow-up expiry")));
+                if self.window.is_free() && !self.is_held() {
                     deadlines.push((self.last_inbound + liveness, "liveness"));
                 }
                 deadlines.extend(self.children.iter().filter_map(Child::deadline));
@@ -450,7 +477,7 @@ impl IkeSa {
         }
         deadlines.extend(self.window.due().map(|at| (at, "retransmission")));
         deadlines.extend(self.hold_until.map(|at| (at, "switch to rekeyed SA")));
-        if self.window.is_free() && self.hold_until.is_none() {
+        if self.window.is_free() && !self.is_held() {
             let waiting = self.tasks.iter().filter_map(|task| task.not_before);
             deadlines.extend(waiting.map(|at| (at, "retry")));
         }

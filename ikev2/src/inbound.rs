@@ -5,11 +5,11 @@ use std::time::Instant;
 use crate::config::Path;
 use crate::error::{Malformed, Violation};
 use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
-use crate::exchange::{self, Contents, Refusal, ike_auth, ike_sa_init};
+use crate::exchange::{self, Contents, Refusal, ike_auth, ike_intermediate, ike_sa_init};
+use crate::fragmentation::{OpenedMessage, open_message};
 use crate::ike_sa::{IkeSa, Phase};
 use crate::request_window::Arrival;
 use crate::retransmission::Due;
-use crate::sealed_message::{OpenedMessage, open_message};
 use crate::shared::Shared;
 use crate::wire::{ExchangeType, Header, Message, Payload, decode_chain};
 
@@ -63,8 +63,9 @@ fn handle_request(
         }
         Arrival::OutOfWindow => return shared.reject(path, Rejection::MessageId, now),
     }
-    let opened = match open(sa, datagram) {
-        Ok(opened) => opened,
+    let opened = match open(sa, header, datagram) {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return,
         Err(malformed) => return shared.reject(path, Rejection::Malformed(malformed), now),
     };
     // From here on the sender is who shares the keys.
@@ -72,10 +73,15 @@ fn handle_request(
     follow(sa, shared, path);
     let response = decode_chain(opened.first_inner, &opened.plaintext)
         .map_err(Refusal::from)
-        .and_then(|payloads| process(sa, shared, path, exchange, &payloads, now));
+        .and_then(|payloads| process(sa, shared, path, (header, exchange, &opened), &payloads, now));
     let fatal = matches!(&response, Err(refusal) if refusal.fatal);
     let payloads = response.unwrap_or_else(|refusal| vec![Payload::Notify(refusal.notify)]);
-    sa.send_response(shared, header, datagram, path, &payloads);
+    //= RFC 7383 §2.6.1: a repeated request is known by its first fragment
+    sa.send_response(shared, header, opened.first_fragment.as_deref().unwrap_or(datagram), path, &payloads);
+    if let Some(secured) = sa.next_secured.take() {
+        sa.secured = Some(secured);
+        sa.log_keys(shared);
+    }
     if let Some(reason) = sa.ending.take() {
         sa.close(shared, reason, now);
     } else if fatal {
@@ -96,7 +102,7 @@ fn process(
     sa: &mut IkeSa,
     shared: &mut Shared,
     path: Path,
-    exchange: ExchangeType,
+    (header, exchange, opened): (&Header, ExchangeType, &OpenedMessage),
     payloads: &[Payload],
     now: Instant,
 ) -> Result<Vec<Payload>, Refusal> {
@@ -109,13 +115,28 @@ fn process(
         sa.confirm_by_request(shared, &known);
         return response;
     }
-    if exchange != ExchangeType::IkeAuth {
-        return Err(Violation::Unexpected("exchange before IKE_AUTH").into());
-    }
-    let Phase::HalfOpen(responded) = std::mem::replace(&mut sa.phase, Phase::Initiating) else {
-        return Err(Violation::Unexpected("IKE_AUTH").into());
+    let Phase::HalfOpen(mut responded) = std::mem::replace(&mut sa.phase, Phase::Initiating) else {
+        return Err(Violation::Unexpected("handshake").into());
     };
-    let response = ike_auth::respond(sa, shared, &responded, Contents(payloads), now);
+    let response = match (exchange, responded.awaited_method()) {
+        (ExchangeType::IkeIntermediate, Some(method)) => {
+            let response = ike_intermediate::respond(
+                sa,
+                shared,
+                &mut responded,
+                method,
+                (header, opened),
+                Contents(payloads),
+            );
+            sa.phase = Phase::HalfOpen(responded);
+            return response;
+        }
+        (ExchangeType::IkeAuth, None) => ike_auth::respond(sa, shared, &responded, Contents(payloads), now),
+        _ => {
+            let violation = Violation::Unexpected("exchange before authentication");
+            Err((violation.into(), Rejection::Violation(violation)))
+        }
+    };
     response.map_err(|(refusal, reason)| {
         sa.phase = Phase::HalfOpen(responded);
         shared.reject(path, reason, now);
@@ -136,8 +157,9 @@ fn handle_response(
     if sa.window.outstanding() != Some(header.message_id) || expected != Some(exchange) {
         return shared.reject(path, Rejection::MessageId, now);
     }
-    let opened = match open(sa, datagram) {
-        Ok(opened) => opened,
+    let opened = match open(sa, header, datagram) {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return,
         Err(malformed) => return shared.reject(path, Rejection::Malformed(malformed), now),
     };
     sa.last_inbound = now;
@@ -146,10 +168,10 @@ fn handle_response(
         sa.round_trip = Some(round_trip);
     }
     let Some(pending) = sa.pending.take() else { return };
-    let attempt = matches!(pending, exchange::Pending::IkeAuth(_));
+    let attempt = matches!(pending, exchange::Pending::IkeAuth(_) | exchange::Pending::IkeIntermediate(_));
     let result = match decode_chain(opened.first_inner, &opened.plaintext) {
         Ok(payloads) => {
-            let result = exchange::finish(sa, shared, pending, &payloads, now);
+            let result = exchange::finish(sa, shared, pending, (header, &opened), &payloads, now);
             result.map_err(|violation| (Rejection::Violation(violation), DialFailure::Violation(violation)))
         }
         Err(malformed) => Err((Rejection::Malformed(malformed), DialFailure::Malformed(malformed))),
@@ -169,7 +191,7 @@ fn handle_response(
     }
 }
 
-fn open(sa: &mut IkeSa, datagram: &[u8]) -> Result<OpenedMessage, Malformed> {
+fn open(sa: &mut IkeSa, header: &Header, datagram: &[u8]) -> Result<Option<OpenedMessage>, Malformed> {
     if sa.secured.is_none()
         && let Phase::HalfOpen(responded) = &sa.phase
     {
@@ -179,7 +201,8 @@ fn open(sa: &mut IkeSa, datagram: &[u8]) -> Result<OpenedMessage, Malformed> {
     }
     let Some(secured) = &sa.secured else { return Err(Malformed::Value("message before key exchange")) };
     let message = Message::decode(datagram)?;
-    open_message(&secured.inbound, datagram, &message.payloads)
+    let reassembly = if header.response { &mut sa.fragments.1 } else { &mut sa.fragments.0 };
+    open_message(&secured.inbound, reassembly, header.message_id, datagram, &message.payloads)
 }
 
 /// An authenticated message that is the newest of its kind came from here: so is the peer.

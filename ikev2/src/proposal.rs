@@ -38,9 +38,10 @@ pub struct IkeSuite {
 impl IkeSuite {
     /// Name of the key exchange for people, hybrid or not.
     pub const fn key_exchange_name(self) -> &'static str {
-        match self.additional {
-            None => self.method.name(),
-            Some(_) => "hybrid",
+        match (self.method, self.additional) {
+            (method, None) => method.name(),
+            (Method::X25519, Some(_)) => "X25519 + ML-KEM-768",
+            (_, Some(_)) => "P-256 + ML-KEM-768",
         }
     }
 }

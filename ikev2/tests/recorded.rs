@@ -9,8 +9,9 @@ use ikev2::proposal::IkePolicy;
 use ikev2::sealed_payload::{IkeCipher, PayloadCipher};
 use ikev2::wire::{Delete, Message, Payload};
 use ikev2::{Ed25519Signer, Signer};
-use support::capture::{Capture, nonce, open};
+use support::capture::{Capture, nonce, open, open_chain};
 
+const HYBRID: &str = include_str!("captures/strongswan_x25519_ml_kem_768.hex");
 const X25519: &str = include_str!("captures/strongswan_x25519.hex");
 const PLAIN: [&str; 3] = [
     include_str!("captures/strongswan_plain_x25519.hex"),
@@ -68,7 +69,7 @@ fn first_keys(capture: &Capture) -> (IkeKeys, Vec<u8>, Vec<u8>) {
 
 #[test]
 fn every_recorded_datagram_decodes_and_encodes_to_the_same_octets() {
-    for text in PLAIN.into_iter().chain([X25519]) {
+    for text in PLAIN.into_iter().chain([X25519, HYBRID]) {
         for (_, datagram) in Capture::parse(text).datagrams {
             assert_eq!(Message::decode(&datagram).unwrap().encode(), datagram);
         }
@@ -163,4 +164,88 @@ fn the_rekeyed_ike_association_has_the_keys_of_the_log_and_opens_the_rest() {
     let (new_from_i, new_from_r) = ciphers(&new);
     assert_eq!(open(&new_from_i, &capture.datagrams[12].1), [Payload::Delete(Delete::IkeSa)]);
     assert_eq!(open(&new_from_r, &capture.datagrams[13].1), []);
+}
+
+/// IntAuth_A | IntAuth_P of a message, from the datagram that it came in (its first fragment).
+fn int_auth_octets(datagram: &[u8], plaintext: &[u8], first: u8) -> Vec<u8> {
+    let length = u32::try_from(32 + plaintext.len()).unwrap().to_be_bytes();
+    let payload_length = u16::try_from(4 + plaintext.len()).unwrap().to_be_bytes();
+    [&datagram[..16], &[46], &datagram[17..24], &length, &[first, 0], &payload_length, plaintext].concat()
+}
+
+/// Both IKE_INTERMEDIATE messages: their KE payloads, and what IntAuth covers.
+fn intermediate(capture: &Capture, keys: &IkeKeys) -> (Vec<u8>, Vec<u8>) {
+    let (from_i, from_r) = ciphers(keys);
+    let (first, mut request) = open_chain(&from_i, &capture.datagrams[2].1);
+    request.extend(open_chain(&from_i, &capture.datagrams[3].1).1);
+    let (first_back, response) = open_chain(&from_r, &capture.datagrams[4].1);
+    (
+        int_auth_octets(&capture.datagrams[2].1, &request, first),
+        int_auth_octets(&capture.datagrams[4].1, &response, first_back),
+    )
+}
+
+#[test]
+fn a_hybrid_handshake_has_the_keys_and_the_authentication_of_the_log() {
+    let capture = Capture::parse(HYBRID);
+    let (keys, nonce_i, nonce_r) = first_keys(&capture);
+    assert_logged(&keys, &capture, 0);
+    let (request, response) = intermediate(&capture, &keys);
+    let header = capture.message(1).header;
+    let fresh = Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: header.spi_i, spi_r: header.spi_r };
+    let mixed = keys.mixed(&capture.secret("ke", 1), fresh);
+    assert_logged(&mixed, &capture, 1);
+
+    let parts = [
+        keys.prf.compute(keys.sk_pi.expose(), &[&request]),
+        keys.prf.compute(keys.sk_pr.expose(), &[&response]),
+    ];
+    let int_auth = [parts[0].expose(), parts[1].expose(), &2u32.to_be_bytes()].concat();
+    let (from_i, from_r) = ciphers(&mixed);
+    for (index, cipher, of_initiator) in [(5, &from_i, true), (6, &from_r, false)] {
+        let payloads = open(cipher, &capture.datagrams[index].1);
+        let id = payloads.iter().find_map(|payload| match payload {
+            Payload::IdentificationInitiator(id) if of_initiator => Some(id.clone()),
+            Payload::IdentificationResponder(id) if !of_initiator => Some(id.clone()),
+            _ => None,
+        });
+        let octets = SignedOctets {
+            first_message: &capture.datagrams[usize::from(!of_initiator)].1,
+            nonce: if of_initiator { &nonce_r } else { &nonce_i },
+            prf: mixed.prf,
+            sk_p: if of_initiator { &mixed.sk_pi } else { &mixed.sk_pr },
+            identification: &id.unwrap().octets(),
+            intermediate: &int_auth,
+        };
+        assert_eq!(octets.concatenate(), capture.value("auth_octets", usize::from(!of_initiator)));
+    }
+    let material = mixed.child(&[], &nonce_i, &nonce_r, 72);
+    assert_eq!(material.expose(), [capture.value("esp_i", 0), capture.value("esp_r", 0)].concat());
+}
+
+#[test]
+fn hybrid_rekeys_of_both_kinds_have_the_keys_of_the_log() {
+    let capture = Capture::parse(HYBRID);
+    let (keys, nonce_i, nonce_r) = first_keys(&capture);
+    let header = capture.message(1).header;
+    let fresh = Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: header.spi_i, spi_r: header.spi_r };
+    let mixed = keys.mixed(&capture.secret("ke", 1), fresh);
+    let (from_i, from_r) = ciphers(&mixed);
+    // CHILD: CREATE_CHILD_SA, then IKE_FOLLOWUP_KE in two fragments.
+    let (request, response) =
+        (open(&from_i, &capture.datagrams[7].1), open(&from_r, &capture.datagrams[8].1));
+    let secrets = [capture.secret("ke", 2), capture.secret("ake", 0)];
+    let material = mixed.child(&secrets, &nonce(&request), &nonce(&response), 72);
+    assert_eq!(material.expose(), [capture.value("esp_i", 1), capture.value("esp_r", 1)].concat());
+    // IKE.
+    let (request, response) =
+        (open(&from_i, &capture.datagrams[14].1), open(&from_r, &capture.datagrams[15].1));
+    let spi =
+        |payloads: &[Payload]| u64::from_be_bytes(proposals(payloads)[0].spi.clone().try_into().unwrap());
+    let (nonce_i, nonce_r) = (nonce(&request), nonce(&response));
+    let fresh =
+        Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: spi(&request), spi_r: spi(&response) };
+    let secrets = [capture.secret("ke", 3), capture.secret("ake", 1)];
+    let new = mixed.rekeyed(Prf::HmacSha256, IkeCipher::Aes256Gcm16, &secrets, fresh);
+    assert_logged(&new, &capture, 2);
 }

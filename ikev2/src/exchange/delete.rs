@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::child_sa::ChildPhase;
 use crate::event::{ChildDownReason, IkeDownReason};
-use crate::exchange::{Contents, Pending, create_child_sa};
+use crate::exchange::{Contents, Pending, child_negotiation};
 use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::shared::Shared;
 use crate::wire::{Delete, ExchangeType, Payload};
@@ -85,6 +85,6 @@ pub(crate) fn ensure_child(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
     let rekeying =
         matches!(sa.pending, Some(Pending::RekeyChild(_) | Pending::CreateChild(_) | Pending::RekeyIke(_)));
     if dials && sa.is_established() && sa.children.is_empty() && !rekeying {
-        create_child_sa::retry(sa, shared, Want::CreateChild, now);
+        child_negotiation::retry(sa, shared, Want::CreateChild, now);
     }
 }

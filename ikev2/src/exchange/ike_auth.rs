@@ -8,7 +8,7 @@ use crate::config::{ConnectionConfig, ConnectionId};
 use crate::error::{Unsupported, Violation};
 use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
 use crate::exchange::ike_sa_init::{Responded, Transcript};
-use crate::exchange::{Contents, Pending, Refusal, create_child_sa};
+use crate::exchange::{Contents, Pending, Refusal, child_negotiation};
 use crate::ike_sa::{IkeSa, Phase, Secured, Want};
 use crate::shared::{Action, Shared};
 use crate::traffic_selectors::{EVERYTHING, covers, narrow};
@@ -224,7 +224,7 @@ pub(crate) fn finish(
         //= RFC 7296 §1.2: without CHILD SA the IKE SA is created nevertheless.
         Err(()) => {
             shared.release_inbound_spi(spi_in);
-            create_child_sa::retry(sa, shared, Want::CreateChild, now);
+            child_negotiation::retry(sa, shared, Want::CreateChild, now);
         }
     }
 }
@@ -265,7 +265,7 @@ fn accept_child(
     let entry = shared.connections.get(&connection).ok_or(())?;
     let chosen = contents.sa().map_err(drop)?;
     let choice = entry.first_child_policy().confirm(chosen, None).map_err(drop)?;
-    let spi_out = create_child_sa::spi_of(&choice.spi).ok_or(())?;
+    let spi_out = child_negotiation::spi_of(&choice.spi).ok_or(())?;
     let (local, remote) = (contents.ts_initiator().map_err(drop)?, contents.ts_responder().map_err(drop)?);
     if local.is_empty() || remote.is_empty() || !covers(&EVERYTHING, local) || !covers(&EVERYTHING, remote) {
         return Err(());
@@ -390,7 +390,7 @@ fn respond_child(
     if ts_remote.is_empty() || ts_local.is_empty() {
         return refuse(notify::TS_UNACCEPTABLE);
     }
-    let Some(spi_out) = create_child_sa::spi_of(&choice.spi) else { return refuse(notify::INVALID_SYNTAX) };
+    let Some(spi_out) = child_negotiation::spi_of(&choice.spi) else { return refuse(notify::INVALID_SYNTAX) };
     let spi_in = shared.allocate_inbound_spi(worker);
     let mut proposal = choice.proposal;
     debug_assert_eq!(proposal.protocol, protocol::ESP);

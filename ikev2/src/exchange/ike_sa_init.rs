@@ -6,13 +6,12 @@ use crate::admission::Admitted;
 use crate::config::{Config, ConnectionId, Path};
 use crate::error::{Unsupported, Violation};
 use crate::event::{DialFailure, Rejection};
-use crate::exchange::{Contents, Pending, ike_auth};
+use crate::exchange::{Contents, Pending, ike_auth, ike_intermediate};
 use crate::ike_sa::{IkeSa, PeerFacts, Phase, Secured};
 use crate::key_exchange::{KeyExchange, Method};
 use crate::key_schedule::{Freshness, IkeKeys, Prf};
 use crate::nat_detection;
 use crate::proposal::{IkePolicy, IkeSuite};
-use crate::sealed_payload::IkeCipher;
 use crate::shared::Shared;
 use crate::wire::registry::{notify, signature_hash};
 use crate::wire::{ExchangeType, Header, Message, Notify, Payload};
@@ -58,13 +57,20 @@ pub(crate) struct Responded {
     peer_public: Vec<u8>,
 }
 
+impl Responded {
+    /// The method of the IKE_INTERMEDIATE exchange that must come before IKE_AUTH, if one is still missing.
+    pub(crate) fn awaited_method(&self) -> Option<Method> {
+        self.suite.additional.filter(|_| self.transcript.intermediate.is_empty())
+    }
+}
+
 /// What we offer and accept for IKE SAs.
-pub(crate) fn policy(_config: &Config) -> IkePolicy {
+pub(crate) fn policy(config: &Config) -> IkePolicy {
     IkePolicy {
-        ciphers: vec![IkeCipher::Aes256Gcm16, IkeCipher::Aes128Gcm16],
+        ciphers: config.ike_ciphers.clone(),
         prfs: vec![Prf::HmacSha256, Prf::HmacSha384, Prf::HmacSha512],
-        methods: vec![Method::X25519],
-        additional: vec![],
+        methods: config.key_exchange_methods.clone(),
+        additional: if config.post_quantum { vec![Method::MlKem768] } else { vec![] },
     }
 }
 
@@ -74,7 +80,8 @@ pub(crate) fn initiate(shared: &mut Shared, id: ConnectionId, now: Instant) -> O
     let mut sa = IkeSa::new(shared.ike_spi(), true, path, now);
     sa.connection = Some(id);
     let nonce = shared.nonce();
-    let exchange = KeyExchange::initiate(Method::X25519, &mut shared.rng);
+    let method = policy(&shared.config).methods.first().copied()?;
+    let exchange = KeyExchange::initiate(method, &mut shared.rng);
     let initiation =
         Initiation { nonce, exchange, cookie: None, restarts: 0, noted: None, request: Vec::new() };
     send(&mut sa, shared, initiation, now);
@@ -90,7 +97,7 @@ fn send(sa: &mut IkeSa, shared: &mut Shared, mut initiation: Initiation, now: In
     payloads.push(key_exchange_payload(&initiation.exchange));
     payloads.push(Payload::Nonce(initiation.nonce.clone()));
     payloads.extend(nat_detection::notifications((sa.local_spi, 0), &sa.path, &mut shared.rng));
-    payloads.extend(capabilities());
+    payloads.extend(capabilities(true, shared.config.post_quantum));
     let header = sa.header(ExchangeType::IkeSaInit, false, 0);
     let datagram = Message { header, payloads }.encode();
     initiation.request.clone_from(&datagram);
@@ -105,9 +112,17 @@ fn key_exchange_payload(exchange: &KeyExchange) -> Payload {
 }
 
 /// What both sides announce.
-fn capabilities() -> [Payload; 1] {
+fn capabilities(fragmentation: bool, intermediate: bool) -> Vec<Payload> {
     let hashes = signature_hash::IDENTITY.to_be_bytes().to_vec();
-    [Payload::Notify(Notify::new(notify::SIGNATURE_HASH_ALGORITHMS, hashes))]
+    let mut notifies = Vec::new();
+    if fragmentation {
+        notifies.push(Notify::new(notify::FRAGMENTATION_SUPPORTED, vec![]));
+    }
+    notifies.push(Notify::new(notify::SIGNATURE_HASH_ALGORITHMS, hashes));
+    if intermediate {
+        notifies.push(Notify::new(notify::INTERMEDIATE_EXCHANGE_SUPPORTED, vec![]));
+    }
+    notifies.into_iter().map(Payload::Notify).collect()
 }
 
 fn peer_facts(contents: Contents<'_>, spis: (u64, u64), path: &Path) -> PeerFacts {
@@ -151,7 +166,12 @@ fn accept(
     let (method, peer_public) =
         contents.key_exchange().and_then(|ke| ke.ok_or(Violation::Missing("KE"))).map_err(syntax)?;
     let nonce_i = contents.nonce().map_err(syntax)?;
-    let choice = policy(&shared.config).select(contents.sa().map_err(syntax)?, Some(method)).ok_or((
+    let mut policy = policy(&shared.config);
+    if !contents.has_notify(notify::INTERMEDIATE_EXCHANGE_SUPPORTED) {
+        //= RFC 9370 §2.2.1: additional key exchanges need IKE_INTERMEDIATE
+        policy.additional.clear();
+    }
+    let choice = policy.select(contents.sa().map_err(syntax)?, Some(method)).ok_or((
         Notify::new(notify::NO_PROPOSAL_CHOSEN, vec![]),
         Rejection::Unsupported(Unsupported::Proposal),
     ))?;
@@ -172,7 +192,7 @@ fn accept(
         Payload::Nonce(nonce_r.clone()),
     ];
     payloads.extend(nat_detection::notifications((sa.remote_spi, sa.local_spi), &path, &mut shared.rng));
-    payloads.extend(capabilities());
+    payloads.extend(capabilities(sa.peer.fragmentation, choice.suite.additional.is_some()));
     payloads.push(Payload::Notify(Notify::new(notify::CHILDLESS_IKEV2_SUPPORTED, vec![])));
     let response = Message { header: sa.header(ExchangeType::IkeSaInit, true, 0), payloads }.encode();
     shared.transmit(path, std::slice::from_ref(&response));
@@ -225,7 +245,10 @@ pub(crate) fn finish(sa: &mut IkeSa, shared: &mut Shared, path: Path, datagram: 
             sa.round_trip = sa.window.completed(now);
             sa.last_inbound = now;
             sa.log_keys(shared);
-            ike_auth::start(sa, shared, transcript, now);
+            match sa.secured.as_ref().and_then(|secured| secured.suite.additional) {
+                Some(method) => ike_intermediate::start(sa, shared, transcript, method, now),
+                None => ike_auth::start(sa, shared, transcript, now),
+            }
         }
         Err(violation) => {
             sa.pending = Some(Pending::IkeSaInit(initiation));
@@ -281,6 +304,9 @@ fn accept_response(
     let (method, public) = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
     if method != initiation.exchange.method().code() || suite.method != initiation.exchange.method() {
         return Err(Violation::NotOffered("a key exchange method"));
+    }
+    if suite.additional.is_some() && !contents.has_notify(notify::INTERMEDIATE_EXCHANGE_SUPPORTED) {
+        return Err(Violation::Missing("INTERMEDIATE_EXCHANGE_SUPPORTED"));
     }
     let nonce_r = contents.nonce()?.to_vec();
     let secret = initiation.exchange.complete(public)?;

@@ -1,10 +1,13 @@
 //! One exchange per file, each with up to three verbs: `start` sends the request, `respond` answers the
 //! peer's, `finish` takes the response to ours.
 
+mod child_negotiation;
 mod contents;
 mod create_child_sa;
 mod delete;
 pub(crate) mod ike_auth;
+pub(crate) mod ike_followup_ke;
+pub(crate) mod ike_intermediate;
 pub(crate) mod ike_sa_init;
 mod informational;
 mod rekey_child_sa;
@@ -14,18 +17,21 @@ use std::time::Instant;
 
 use crate::error::{Malformed, Violation};
 use crate::event::{ChildDownReason, IkeDownReason};
+use crate::fragmentation::OpenedMessage;
 use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::shared::Shared;
 use crate::wire::registry::notify;
-use crate::wire::{ExchangeType, Notify, Payload};
+use crate::wire::{ExchangeType, Header, Notify, Payload};
 
 pub(crate) use contents::Contents;
+pub(crate) use ike_followup_ke::Following;
 
 /// What the outstanding request is about.
 pub(crate) enum Pending {
     IkeSaInit(Box<ike_sa_init::Initiation>),
+    IkeIntermediate(Box<ike_intermediate::Initiation>),
     IkeAuth(Box<ike_auth::Initiation>),
-    CreateChild(Box<create_child_sa::Creation>),
+    CreateChild(Box<child_negotiation::Creation>),
     RekeyChild(Box<rekey_child_sa::Rekey>),
     RekeyIke(Box<rekey_ike_sa::Rekey>),
     DeleteChild { spi_in: u32, reason: ChildDownReason },
@@ -108,10 +114,10 @@ pub(crate) fn respond(
                 create_child_sa::respond(sa, shared, contents, now)
             }
         }
-        ExchangeType::IkeSaInit
-        | ExchangeType::IkeAuth
-        | ExchangeType::IkeIntermediate
-        | ExchangeType::IkeFollowupKe => Err(Violation::Unexpected("exchange").into()),
+        ExchangeType::IkeFollowupKe => ike_followup_ke::respond(sa, shared, contents, now),
+        ExchangeType::IkeSaInit | ExchangeType::IkeAuth | ExchangeType::IkeIntermediate => {
+            Err(Violation::Unexpected("exchange").into())
+        }
     }
 }
 
@@ -123,6 +129,7 @@ pub(crate) fn finish(
     sa: &mut IkeSa,
     shared: &mut Shared,
     pending: Pending,
+    received: (&Header, &OpenedMessage),
     payloads: &[Payload],
     now: Instant,
 ) -> Result<(), Violation> {
@@ -130,6 +137,9 @@ pub(crate) fn finish(
     match pending {
         // Responses to IKE_SA_INIT are in the clear and take another way.
         Pending::IkeSaInit(_) => Err(Violation::Unexpected("encrypted IKE_SA_INIT")),
+        Pending::IkeIntermediate(initiation) => {
+            ike_intermediate::finish(sa, shared, *initiation, received, contents, now)
+        }
         Pending::IkeAuth(initiation) => {
             ike_auth::finish(sa, shared, *initiation, contents, now);
             Ok(())
@@ -152,12 +162,15 @@ pub(crate) fn finish(
 
 /// Exchange type that a response to `pending` must have.
 pub(crate) fn exchange_of(pending: &Pending) -> ExchangeType {
+    let create =
+        |following| if following { ExchangeType::IkeFollowupKe } else { ExchangeType::CreateChildSa };
     match pending {
         Pending::IkeSaInit(_) => ExchangeType::IkeSaInit,
+        Pending::IkeIntermediate(_) => ExchangeType::IkeIntermediate,
         Pending::IkeAuth(_) => ExchangeType::IkeAuth,
-        Pending::CreateChild(_) | Pending::RekeyChild(_) | Pending::RekeyIke(_) => {
-            ExchangeType::CreateChildSa
-        }
+        Pending::CreateChild(creation) => create(creation.is_following()),
+        Pending::RekeyChild(rekey) => create(rekey.is_following()),
+        Pending::RekeyIke(rekey) => create(rekey.is_following()),
         Pending::DeleteChild { .. } | Pending::DeleteIke(_) | Pending::Liveness => {
             ExchangeType::Informational
         }

@@ -6,7 +6,7 @@ use crate::child_sa::ChildPhase;
 use crate::collision::{Outcome, compare};
 use crate::error::Violation;
 use crate::event::ChildDownReason;
-use crate::exchange::create_child_sa::{self, Creation};
+use crate::exchange::child_negotiation::{self, Accepted, Created, Creation};
 use crate::exchange::{Contents, Pending, Refusal};
 use crate::ike_sa::{IkeSa, Want};
 use crate::key_exchange::Method;
@@ -27,6 +27,11 @@ pub(crate) struct Rekey {
 }
 
 impl Rekey {
+    /// Whether the outstanding request is an IKE_FOLLOWUP_KE.
+    pub(crate) fn is_following(&self) -> bool {
+        self.creation.is_following()
+    }
+
     /// Gives back what was reserved for an exchange that will not finish.
     pub(crate) fn release(&self, shared: &mut Shared) {
         shared.release_inbound_spi(self.creation.spi_in);
@@ -40,7 +45,7 @@ pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, old: u32, method: Optio
     };
     //= RFC 7296 §2.9.2: at least what is in use now
     let (ts_local, ts_remote) = (child.ts_local.clone(), child.ts_remote.clone());
-    let Some((creation, mut payloads)) = create_child_sa::propose(sa, shared, method, ts_local, ts_remote)
+    let Some((creation, mut payloads)) = child_negotiation::propose(sa, shared, method, ts_local, ts_remote)
     else {
         return;
     };
@@ -72,13 +77,19 @@ pub(crate) fn finish(
     let Rekey { old, creation, passive } = rekey;
     let spi_in = creation.spi_in;
     let mut outcome = Outcome::Ours;
-    let judge = |created: &create_child_sa::Created| {
+    let judge = |created: &Created| {
         // Only exchanges that created an SA take part in the comparison.
         outcome = passive.as_deref().map_or(Outcome::Ours, |theirs| compare(created.lowest_nonce(), theirs));
         outcome == Outcome::Ours
     };
-    let accepted = create_child_sa::accept(sa, shared, creation, contents, Some(old), judge, now);
-    accepted.inspect_err(|_| shared.release_inbound_spi(spi_in))?;
+    let accepted = child_negotiation::accept(sa, shared, creation, contents, Some(old), judge, now);
+    if let Accepted::Continue(creation, payloads) =
+        accepted.inspect_err(|_| shared.release_inbound_spi(spi_in))?
+    {
+        let pending = Pending::RekeyChild(Box::new(Rekey { old, creation: *creation, passive }));
+        sa.send_request(shared, ExchangeType::IkeFollowupKe, &payloads, pending, now);
+        return Ok(());
+    }
     sa.refusals = 0;
     match outcome {
         Outcome::Ours => sa.delete_child(shared, old, ChildDownReason::Rekeyed),
@@ -98,7 +109,7 @@ fn refused(sa: &mut IkeSa, shared: &mut Shared, rekey: &Rekey, error: &Notify, n
         mark_replaced(sa, rekey.old, now);
         return;
     }
-    let other = create_child_sa::other_method(sa, shared, error, rekey.creation.exchange.as_ref());
+    let other = child_negotiation::other_method(sa, shared, error, rekey.creation.exchange.as_ref());
     let Some(child) = sa.child_by_inbound(rekey.old) else { return };
     if child.phase == ChildPhase::Rekeying {
         child.phase = ChildPhase::Installed;
@@ -112,7 +123,7 @@ fn refused(sa: &mut IkeSa, shared: &mut Shared, rekey: &Rekey, error: &Notify, n
     } else {
         // The timer stays silent until the retry decides.
         child.rekey_at = None;
-        create_child_sa::retry(sa, shared, Want::RekeyChild { spi_in: rekey.old }, now);
+        child_negotiation::retry(sa, shared, Want::RekeyChild { spi_in: rekey.old }, now);
     }
 }
 
@@ -149,10 +160,11 @@ pub(crate) fn respond(
         return Err(Refusal::with(notify::TEMPORARY_FAILURE));
     }
     let (old, local, remote) = (child.spi_in, child.ts_local.clone(), child.ts_remote.clone());
-    let (payloads, created) = create_child_sa::create(sa, shared, contents, &local, &remote, Some(old), now)?;
+    let (payloads, lowest_nonce) =
+        child_negotiation::create(sa, shared, contents, (&local, &remote), Some(old), now)?;
     match &mut sa.pending {
         Some(Pending::RekeyChild(rekey)) if rekey.old == old => {
-            rekey.passive = Some(created.lowest_nonce().to_vec());
+            rekey.passive = Some(lowest_nonce);
         }
         _ => mark_replaced(sa, old, now),
     }

@@ -6,13 +6,16 @@ use crate::child_sa::{ChildPhase, jittered};
 use crate::collision::{Outcome, compare};
 use crate::error::Violation;
 use crate::event::{Event, IkeDownReason, IkeSpis};
-use crate::exchange::create_child_sa::{agree, key_exchange_payload, retry};
+use crate::exchange::child_negotiation::{
+    agree, complete_exchange, further_payloads, key_exchange_payload, retry,
+};
+use crate::exchange::ike_followup_ke::{self, HalfMade as Following};
 use crate::exchange::ike_sa_init::policy;
 use crate::exchange::{Contents, Pending, Refusal};
 use crate::ike_sa::{IkeSa, Phase, Secured, Want};
 use crate::key_exchange::{KeyExchange, Method};
 use crate::key_schedule::Freshness;
-use crate::proposal::IkeSuite;
+use crate::proposal::{IkePolicy, IkeSuite};
 use crate::secret::SecretBytes;
 use crate::shared::{Action, Shared};
 use crate::wire::registry::notify;
@@ -30,6 +33,42 @@ pub(crate) struct Rekey {
     exchange: KeyExchange,
     /// The peer's own rekey, if we answered one meanwhile.
     passive: Option<Passive>,
+    /// What CREATE_CHILD_SA agreed on while IKE_FOLLOWUP_KE is outstanding.
+    agreed: Option<Agreed>,
+}
+
+struct Agreed {
+    suite: IkeSuite,
+    remote_spi: u64,
+    nonce_r: Vec<u8>,
+    secrets: Vec<SecretBytes>,
+    additional: Option<KeyExchange>,
+}
+
+impl Rekey {
+    /// Whether the outstanding request is an IKE_FOLLOWUP_KE.
+    pub(crate) fn is_following(&self) -> bool {
+        self.agreed.is_some()
+    }
+}
+
+/// An IKE SA that the responder completes in IKE_FOLLOWUP_KE.
+pub(crate) struct HalfMade {
+    pub(crate) suite: IkeSuite,
+    local_spi: u64,
+    remote_spi: u64,
+    secrets: Vec<SecretBytes>,
+    nonce_i: Vec<u8>,
+    nonce_r: Vec<u8>,
+}
+
+/// Algorithms for the new SA. The additional key exchange of the old one is used again; where there was
+/// none the peer may not know of such things.
+fn rekey_policy(sa: &IkeSa, shared: &Shared) -> IkePolicy {
+    let mut policy = policy(&shared.config);
+    let suite = sa.secured.as_ref().map(|secured| secured.suite);
+    policy.additional = suite.and_then(|suite| suite.additional).into_iter().collect();
+    policy
 }
 
 struct Passive {
@@ -43,11 +82,11 @@ pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, method: Option<Method>,
     if !sa.is_established() {
         return;
     }
-    if sa.children.iter().any(|child| child.phase != ChildPhase::Installed) {
+    if sa.following.is_some() || sa.children.iter().any(|child| child.phase != ChildPhase::Installed) {
         // What the peer still has to delete must be deleted on the SA that it knows.
         return sa.want(Want::RekeyIke, Some(now + BUSY_RETRY));
     }
-    let policy = policy(&shared.config);
+    let policy = rekey_policy(sa, shared);
     let negotiated = sa.secured.as_ref().map(|secured| secured.suite.method);
     let Some(method) = method.or(negotiated) else { return };
     let (spi, nonce) = (shared.ike_spi(), shared.nonce());
@@ -58,7 +97,7 @@ pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, method: Option<Method>,
         key_exchange_payload(&exchange),
     ];
     sa.rekey_at = None;
-    let pending = Pending::RekeyIke(Box::new(Rekey { spi, nonce, exchange, passive: None }));
+    let pending = Pending::RekeyIke(Box::new(Rekey { spi, nonce, exchange, passive: None, agreed: None }));
     sa.send_request(shared, ExchangeType::CreateChildSa, &payloads, pending, now);
 }
 
@@ -69,7 +108,7 @@ pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, method: Option<Method>,
 pub(crate) fn finish(
     sa: &mut IkeSa,
     shared: &mut Shared,
-    rekey: Rekey,
+    mut rekey: Rekey,
     contents: Contents<'_>,
     now: Instant,
 ) -> Result<(), Violation> {
@@ -83,22 +122,59 @@ pub(crate) fn finish(
         }
         return Ok(());
     }
-    let choice = policy(&shared.config).confirm(contents.sa()?)?;
+    let agreed = match rekey.agreed.take() {
+        Some(mut agreed) => {
+            let exchange = agreed.additional.take().ok_or(Violation::Unexpected("IKE_FOLLOWUP_KE"))?;
+            agreed.secrets.push(complete_exchange(&exchange, contents)?);
+            agreed
+        }
+        None => {
+            let mut agreed = read_agreement(sa, shared, &rekey, contents)?;
+            if let Some(method) = agreed.suite.additional {
+                let link = contents.notify(notify::ADDITIONAL_KEY_EXCHANGE);
+                let link = link.ok_or(Violation::Missing("ADDITIONAL_KEY_EXCHANGE"))?.data.clone();
+                let exchange = KeyExchange::initiate(method, &mut shared.rng);
+                let payloads = further_payloads(&exchange, link);
+                agreed.additional = Some(exchange);
+                rekey.agreed = Some(agreed);
+                let pending = Pending::RekeyIke(Box::new(rekey));
+                sa.send_request(shared, ExchangeType::IkeFollowupKe, &payloads, pending, now);
+                return Ok(());
+            }
+            agreed
+        }
+    };
+    conclude_own(sa, shared, rekey, &agreed, now);
+    Ok(())
+}
+
+fn read_agreement(
+    sa: &IkeSa,
+    shared: &Shared,
+    rekey: &Rekey,
+    contents: Contents<'_>,
+) -> Result<Agreed, Violation> {
+    let choice = rekey_policy(sa, shared).confirm(contents.sa()?)?;
     let remote_spi = spi_of(&choice.spi).ok_or(Violation::Forbidden("IKE SPI"))?;
-    let nonce_r = contents.nonce()?;
-    let (method, public) = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
-    if method != rekey.exchange.method().code() || choice.suite.method != rekey.exchange.method() {
+    let nonce_r = contents.nonce()?.to_vec();
+    if choice.suite.method != rekey.exchange.method() {
         return Err(Violation::NotOffered("a key exchange method"));
     }
-    let secret = rekey.exchange.complete(public)?;
-    let fresh = Freshness { nonce_i: &rekey.nonce, nonce_r, spi_i: rekey.spi, spi_r: remote_spi };
-    let lowest = rekey.nonce.as_slice().min(nonce_r);
+    let secrets = vec![complete_exchange(&rekey.exchange, contents)?];
+    Ok(Agreed { suite: choice.suite, remote_spi, nonce_r, secrets, additional: None })
+}
+
+/// Our rekey made an SA: it takes over, unless it lost against the peer's.
+fn conclude_own(sa: &mut IkeSa, shared: &mut Shared, rekey: Rekey, agreed: &Agreed, now: Instant) {
+    let (nonce_i, nonce_r) = (rekey.nonce.as_slice(), agreed.nonce_r.as_slice());
+    let fresh = Freshness { nonce_i, nonce_r, spi_i: rekey.spi, spi_r: agreed.remote_spi };
+    let lowest = nonce_i.min(nonce_r);
     let outcome =
         rekey.passive.as_ref().map_or(Outcome::Ours, |passive| compare(lowest, &passive.lowest_nonce));
-    let mut new = successor(sa, shared, (rekey.spi, remote_spi), true, choice.suite, &[secret], fresh, now);
+    let mut new = successor(sa, shared, true, agreed.suite, &agreed.secrets, fresh, now);
     match outcome {
         Outcome::Ours => {
-            hand_over(sa, shared, new, true);
+            hand_over(sa, shared, new, true, now);
             //= RFC 7296 §2.8.2: exactly the old SA is deleted, by the initiator of its successor.
             sa.tasks.clear();
             sa.phase = Phase::Closing;
@@ -112,7 +188,6 @@ pub(crate) fn finish(
             adopt(sa, shared, rekey.passive, now);
         }
     }
-    Ok(())
 }
 
 fn other_method(shared: &Shared, error: &crate::wire::Notify, rekey: &Rekey) -> Option<Method> {
@@ -130,17 +205,17 @@ fn spi_of(octets: &[u8]) -> Option<u64> {
 }
 
 /// The new IKE SA, without CHILD SAs yet.
-#[expect(clippy::too_many_arguments, reason = "each is one ingredient of the new SA")]
 fn successor(
     sa: &IkeSa,
     shared: &mut Shared,
-    (local_spi, remote_spi): (u64, u64),
     initiator: bool,
     suite: IkeSuite,
     secrets: &[SecretBytes],
     fresh: Freshness<'_>,
     now: Instant,
 ) -> IkeSa {
+    let (local_spi, remote_spi) =
+        if initiator { (fresh.spi_i, fresh.spi_r) } else { (fresh.spi_r, fresh.spi_i) };
     let mut new = IkeSa::new(local_spi, initiator, sa.path, now);
     new.remote_spi = remote_spi;
     new.connection = sa.connection;
@@ -157,11 +232,16 @@ fn successor(
 }
 
 /// CHILD SAs and waiting tasks of `sa` go to its successor, which starts to live.
-fn hand_over(sa: &mut IkeSa, shared: &mut Shared, mut new: IkeSa, initiator: bool) {
+fn hand_over(sa: &mut IkeSa, shared: &mut Shared, mut new: IkeSa, initiator: bool, now: Instant) {
     new.announced = true;
     new.children = std::mem::take(&mut sa.children);
     let keep = |task: &crate::ike_sa::Task| task.what != Want::RekeyIke && task.what != Want::Liveness;
     new.tasks = std::mem::take(&mut sa.tasks).into_iter().filter(keep).collect();
+    for child in new.children.iter_mut().filter(|child| child.phase == ChildPhase::Rekeying) {
+        // Our request for it dies with the old SA.
+        child.phase = ChildPhase::Installed;
+        child.rekey_at = Some(now);
+    }
     new.supersedes = std::mem::take(&mut sa.supersedes);
     announce(sa, shared, new.local_spi, new.spis(), initiator);
     // Indexed before the response leaves, so that the peer's next message finds it.
@@ -177,6 +257,10 @@ fn announce(sa: &IkeSa, shared: &mut Shared, new: u64, new_spis: IkeSpis, initia
 /// The peer's rekey stands: its SA inherits, and the peer deletes the old one.
 fn adopt(sa: &mut IkeSa, shared: &mut Shared, passive: Option<Passive>, now: Instant) {
     let Some(passive) = passive else { return };
+    if matches!(&sa.following, Some(following) if matches!(following.what, Following::Ike(_))) {
+        // It is not complete yet; it takes over when it is.
+        return;
+    }
     announce(sa, shared, passive.local_spi, passive.spis, false);
     shared.actions.push_back(Action::Adopt {
         into: passive.local_spi,
@@ -184,6 +268,13 @@ fn adopt(sa: &mut IkeSa, shared: &mut Shared, passive: Option<Passive>, now: Ins
         tasks: std::mem::take(&mut sa.tasks),
     });
     sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by: passive.local_spi };
+}
+
+/// The peer's rekey will never be complete.
+pub(crate) fn forget_passive(sa: &mut IkeSa) {
+    if let Some(Pending::RekeyIke(rekey)) = &mut sa.pending {
+        rekey.passive = None;
+    }
 }
 
 /// The peer deletes `sa` while our own rekey of it is outstanding.
@@ -212,34 +303,61 @@ pub(crate) fn respond(
         Some(Pending::RekeyIke(rekey)) => rekey.passive.is_some(),
         _ => false,
     };
-    if busy || sa.children.iter().any(|child| child.phase == ChildPhase::Deleting) {
+    if busy || sa.following.is_some() || sa.children.iter().any(|child| child.phase == ChildPhase::Deleting) {
         //= RFC 7296 §2.25.2
         return Err(Refusal::with(notify::TEMPORARY_FAILURE));
     }
     let sent = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
     let nonce_i = contents.nonce()?.to_vec();
-    let choice = policy(&shared.config).select(contents.sa()?, Some(sent.0));
+    let choice = rekey_policy(sa, shared).select(contents.sa()?, Some(sent.0));
     let choice = choice.ok_or(Refusal::with(notify::NO_PROPOSAL_CHOSEN))?;
     let remote_spi = spi_of(&choice.spi).ok_or(Violation::Forbidden("IKE SPI"))?;
     let (exchange, secrets) = agree(shared, Some(choice.suite.method), Some(sent))?;
     let (local_spi, nonce_r) = (shared.ike_spi(), shared.nonce());
-    let fresh = Freshness { nonce_i: &nonce_i, nonce_r: &nonce_r, spi_i: remote_spi, spi_r: local_spi };
-    let mut new = successor(sa, shared, (local_spi, remote_spi), false, choice.suite, &secrets, fresh, now);
-    // Our own requests wait until the peer surely knows the new SA.
-    new.hold_until = Some(now + shared.config.timers.inbound_overlap);
     let mut proposal = choice.proposal;
     proposal.spi = local_spi.to_be_bytes().to_vec();
     let mut payloads = vec![Payload::SecurityAssociation(vec![proposal]), Payload::Nonce(nonce_r.clone())];
     payloads.extend(exchange.as_ref().map(key_exchange_payload));
     if let Some(Pending::RekeyIke(rekey)) = &mut sa.pending {
-        let lowest_nonce = nonce_i.min(nonce_r);
-        rekey.passive = Some(Passive { local_spi, spis: new.spis(), lowest_nonce });
+        let spis = IkeSpis { initiator: remote_spi, responder: local_spi };
+        let lowest_nonce = nonce_i.clone().min(nonce_r.clone());
+        rekey.passive = Some(Passive { local_spi, spis, lowest_nonce });
+    }
+    let half = HalfMade { suite: choice.suite, local_spi, remote_spi, secrets, nonce_i, nonce_r };
+    if choice.suite.additional.is_some() {
+        payloads.push(ike_followup_ke::expect(sa, shared, Following::Ike(Box::new(half)), now));
+    } else {
+        install(sa, shared, half, now);
+    }
+    Ok(payloads)
+}
+
+/// Completes the peer's IKE SA with the secret of its additional key exchange.
+pub(crate) fn complete(
+    sa: &mut IkeSa,
+    shared: &mut Shared,
+    mut half: HalfMade,
+    secret: SecretBytes,
+    now: Instant,
+) {
+    half.secrets.push(secret);
+    install(sa, shared, half, now);
+}
+
+/// The peer's rekey made an SA. If ours is under way, who inherits is decided when it ends.
+fn install(sa: &mut IkeSa, shared: &mut Shared, half: HalfMade, now: Instant) {
+    let (nonce_i, nonce_r) = (half.nonce_i.as_slice(), half.nonce_r.as_slice());
+    let fresh = Freshness { nonce_i, nonce_r, spi_i: half.remote_spi, spi_r: half.local_spi };
+    let mut new = successor(sa, shared, false, half.suite, &half.secrets, fresh, now);
+    // Our own requests wait until the peer surely knows the new SA.
+    new.hold_until = Some(now + shared.config.timers.inbound_overlap);
+    if matches!(sa.pending, Some(Pending::RekeyIke(_))) {
         new.rekey_at = None;
         shared.actions.push_back(Action::Insert(Box::new(new)));
     } else {
-        hand_over(sa, shared, new, false);
+        let by = new.local_spi;
+        hand_over(sa, shared, new, false, now);
         sa.rekey_at = None;
-        sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by: local_spi };
+        sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by };
     }
-    Ok(payloads)
 }
