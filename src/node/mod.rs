@@ -134,6 +134,8 @@ impl Node {
         };
         node.create_links(now);
         node.announce_own(now);
+        // To be kept from the first moment: peers refuse routes that begin anew with another number.
+        node.events.push_back(NodeEvent::Seqno(node.babel.seqno().0));
         node.pump(now);
         Ok(node)
     }
