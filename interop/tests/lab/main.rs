@@ -1,1 +1,25 @@
-//! Real daemons in network namespaces.
+//! Real daemons in network namespaces, joined by emulated links. Needs root; runs one test at a time:
+//! `cargo test -p interop --test lab -- --test-threads=1`.
+//!
+//! Nothing here waits for a fixed time or judges an absolute one: tests wait for events, and compare what they
+//! measure with something measured in the same run.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod capture;
+mod cleanliness;
+mod commands;
+mod crash;
+mod demo;
+mod dialling;
+mod exit_codes;
+mod frames;
+mod full_disk;
+mod hostile;
+mod internet_exit;
+mod policy_outage;
+mod rekey;
+mod relay;
+mod scene;
+mod tshark;
+mod tunnels;
+mod waypoints;

@@ -1,0 +1,130 @@
+//! What is on the wire, by our own eyes and by tshark's.
+
+use crate::frames::{Content, Kind, classify, read};
+use crate::scene::{Internet, Scene};
+use crate::tshark::Judge;
+use crate::waypoints::wait_policy;
+use lab::Pinger;
+use std::path::{Path, PathBuf};
+use viamesh::control::report::PolicyState;
+use viamesh::demo::mesh::PORT;
+
+/// Three nodes with a policy, their whole life on the wire: handshakes, traffic of all kinds, rekeys, goodbyes.
+struct Recording {
+    scene: Scene,
+    capture: PathBuf,
+    keylogs: Vec<PathBuf>,
+}
+
+fn record() -> Recording {
+    let internet = Internet::new(&["alpha", "bravo", "charlie"], 10);
+    let directory = internet.world.directory().to_owned();
+    let path = directory.join("wire.pcap");
+    let capture = internet.segment.capture(&path).unwrap();
+    let keylog = |name: &str| directory.join(format!("{name}.keys"));
+    let timers = "timers: { hello: 1s, child_rekey: 3s, ike_rekey: 5s }";
+    let policy = "policies:\n- name: scenic\n  from: [10.1.0.0/24]\n  to: [10.3.0.0/24]\n  \
+                  via: [bravo, charlie, bravo]\n  exit: charlie\n  if_unreachable: drop\n";
+    let mut scene = internet.start(|site| {
+        let name = site.host.name();
+        let spec = site.node().with(timers);
+        let spec = spec.argument("--ike-keylog").argument(keylog(name).to_str().unwrap());
+        if name == "alpha" { spec.with(policy) } else { spec }
+    });
+    wait_policy(&scene, PolicyState::Up);
+    let first = spis(&scene);
+    for target in [scene.address("bravo"), scene.site("charlie").inside(), scene.site("charlie").inside_v6()] {
+        let source = target.is_ipv4().then(|| scene.site("alpha").inside());
+        let report = Pinger { source, payload: 900, ..Pinger::new(target) }.run(scene.host("alpha")).unwrap();
+        assert_eq!(report.received, report.sent, "{target}");
+    }
+    scene.wait("both kinds of rekey", || {
+        let now = spis(&scene);
+        now.0.is_disjoint(&first.0) && now.1.is_disjoint(&first.1)
+    });
+    scene.ping("alpha", scene.address("charlie"));
+    for name in ["alpha", "bravo", "charlie"] {
+        scene.mesh.stop(name).unwrap();
+    }
+    capture.finish().unwrap();
+    let keylogs = ["alpha", "bravo", "charlie"].map(keylog).to_vec();
+    Recording { scene, capture: path, keylogs }
+}
+
+type Spis = std::collections::BTreeSet<String>;
+
+/// The SPIs of alpha's IKE and CHILD SAs.
+fn spis(scene: &Scene) -> (Spis, Spis) {
+    let report = scene.associations("alpha");
+    let ike = report.associations.iter().map(|ike| ike.initiator_spi.clone()).collect();
+    let children = report.associations.iter().flat_map(|ike| &ike.children);
+    (ike, children.map(|child| child.inbound_spi.clone()).collect())
+}
+
+#[test]
+fn the_wire_has_nothing_but_ike_esp_and_keepalives_and_tshark_understands_all_of_it() {
+    let recording = record();
+    nothing_else_is_on_the_wire(&recording.capture);
+    let directory = recording.scene.internet.world.directory();
+    let host = recording.scene.host("alpha");
+    let judge = Judge::new(host, directory, &recording.keylogs, &recording.capture, PORT);
+    tshark_decodes_the_handshake(&judge);
+    tshark_decodes_the_traffic(&judge);
+}
+
+fn nothing_else_is_on_the_wire(capture: &Path) {
+    let mut seen = Vec::new();
+    for frame in read(capture) {
+        match classify(&frame) {
+            Kind::Neighbours => {}
+            Kind::Datagram(datagram)
+                if datagram.source.port() == PORT && datagram.destination.port() == PORT =>
+            {
+                let content = datagram.content().unwrap_or_else(|| panic!("{datagram:02x?}"));
+                seen.push(content);
+            }
+            other => panic!("{other:?} on the wire: {frame:02x?}"),
+        }
+    }
+    for content in [Content::Ike, Content::Esp] {
+        assert!(seen.contains(&content), "no {content:?} at all");
+    }
+}
+
+fn tshark_decodes_the_handshake(judge: &Judge<'_>) {
+    let malformed = judge.fields("_ws.malformed || _ws.expert.severity == error", &["frame.number", "_ws.expert"]);
+    assert!(malformed.is_empty(), "{malformed:?}");
+    let exchanges = judge.fields("isakmp", &["isakmp.exchangetype", "isakmp.typepayload"]);
+    let of = |exchange: &str| exchanges.iter().filter(|row| row[0] == exchange).collect::<Vec<_>>();
+    // IKE_AUTH (35): identities and signatures are visible in every message, so it was decrypted.
+    let all_have = |exchange: &str, payloads: &[&str]| {
+        let rows = of(exchange);
+        assert!(!rows.is_empty(), "no exchange {exchange}: {exchanges:?}");
+        for row in rows {
+            let inside: Vec<_> = row[1].split(',').collect();
+            assert!(payloads.iter().any(|payload| inside.contains(payload)), "{exchange}: {row:?}");
+        }
+    };
+    all_have("34", &["34"]);
+    all_have("35", &["39"]);
+    // CREATE_CHILD_SA (36): nonces or, where the peer had begun the same, a notification.
+    all_have("36", &["40", "41"]);
+    // INFORMATIONAL (37): deletes at least at the end.
+    let deletes = of("37").iter().filter(|row| row[1].split(',').any(|payload| payload == "42")).count();
+    assert!(deletes > 0, "{exchanges:?}");
+}
+
+fn tshark_decodes_the_traffic(judge: &Judge<'_>) {
+    let packets = judge.fields("esp", &["frame.protocols"]);
+    assert!(!packets.is_empty());
+    let inside = |row: &[String]| row[0].split_once(":esp:").map(|(_, inside)| inside.to_owned());
+    let mut kinds: Vec<String> =
+        packets.iter().map(|row| inside(row).unwrap_or_else(|| panic!("not decrypted: {row:?}"))).collect();
+    kinds.sort();
+    kinds.dedup();
+    for wanted in ["babel", "ip:icmp", "ipv6:icmpv6", "ipv6.routing"] {
+        assert!(kinds.iter().any(|kind| kind.contains(wanted)), "no {wanted} in {kinds:?}");
+    }
+    // What cannot be decrypted shows as bytes.
+    assert!(kinds.iter().all(|kind| kind.starts_with("ip:") || kind.starts_with("ipv6:")), "{kinds:?}");
+}

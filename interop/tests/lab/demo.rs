@@ -1,0 +1,39 @@
+//! `viamesh demo`, as a person runs it.
+
+use crate::scene::binary;
+use lab::{DemoReport, Step, World};
+use std::process::Command;
+use std::time::Duration;
+
+#[test]
+fn the_demo_measures_six_steps_that_make_sense() {
+    let world = World::new().unwrap();
+    let host = world.host("machine").unwrap();
+    let file = world.directory().join("demo.json");
+    let mut command = Command::new(binary());
+    command.arg("demo").arg("--json").arg(&file);
+    let output = host.run(command, Duration::from_secs(180)).unwrap().successful().unwrap();
+    assert!(output.stdout.lines().count() > 12, "{}", output.stdout);
+    let report: DemoReport = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let [tunnels, relay, back, journey, failover, throughput] = report.steps.as_slice() else {
+        panic!("not six steps: {report:?}");
+    };
+    assert!(matches!(tunnels, Step::Tunnels { ms } if *ms > 0.0), "{tunnels:?}");
+    match relay {
+        // What the links have: 265 ms directly, 68 + 132 ms by the relay.
+        Step::Relay { direct_rtt_ms, relayed_rtt_ms } => {
+            assert!(*direct_rtt_ms >= 265.0 && *relayed_rtt_ms >= 200.0, "{relay:?}");
+            assert!(relayed_rtt_ms < direct_rtt_ms, "{relay:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(back, Step::Return { ms } if *ms > 0.0), "{back:?}");
+    match journey {
+        Step::Journey { expected, visited } => {
+            assert_eq!((visited, expected.len()), (expected, 5));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(failover, Step::Failover { outage_ms } if *outage_ms > 0.0), "{failover:?}");
+    assert!(matches!(throughput, Step::Throughput { gbps } if *gbps > 0.0), "{throughput:?}");
+}

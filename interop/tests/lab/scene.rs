@@ -1,0 +1,221 @@
+//! What the tests start from: sites on one internet, each with a host, a node and a network behind it.
+
+use lab::{Host, Interface, LinkSettings, Pinger, RunOutput, Segment, World, wait_until};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use viamesh::control::report::AssociationsReport;
+use viamesh::control::{Reply, Request};
+use viamesh::demo::{Mesh, NodeSpec};
+
+/// Longer than anything takes on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Timers for tests: routes settle within seconds.
+pub(crate) const QUICK: &str = "timers: { hello: 1s, redial: 500ms }";
+
+/// The daemon under test: `VIAMESH_BIN`, or the one that was built beside this program.
+pub(crate) fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("VIAMESH_BIN") {
+        return path.into();
+    }
+    let deps = std::env::current_exe().unwrap();
+    let path = deps.parent().and_then(|deps| deps.parent()).unwrap().join("viamesh");
+    assert!(path.exists(), "{} is missing: `cargo build --bin viamesh` builds it", path.display());
+    path
+}
+
+/// A place with a node: its host is on the internet, and a network is behind it (on its loopback device).
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) host: Host,
+    pub(crate) underlay: Interface,
+    number: u8,
+}
+
+impl Site {
+    /// The IPv4 network behind the node: 10.*n*.0.0/24.
+    pub(crate) fn network(&self) -> String {
+        format!("10.{}.0.0/24", self.number)
+    }
+
+    /// The IPv6 network behind the node: fd00:0:0:*n*::/64.
+    pub(crate) fn network_v6(&self) -> String {
+        format!("fd00:0:0:{}::/64", self.number)
+    }
+
+    /// The host's own address in the IPv4 network.
+    pub(crate) fn inside(&self) -> IpAddr {
+        format!("10.{}.0.1", self.number).parse().unwrap()
+    }
+
+    /// The host's own address in the IPv6 network.
+    pub(crate) fn inside_v6(&self) -> IpAddr {
+        format!("fd00:0:0:{}::1", self.number).parse().unwrap()
+    }
+
+    /// A node with an IPv4 endpoint that announces both networks.
+    pub(crate) fn node(&self) -> NodeSpec {
+        self.behind(NodeSpec::new(&self.host, &self.underlay))
+    }
+
+    /// The same with an IPv6 endpoint.
+    pub(crate) fn node_over_ipv6(&self) -> NodeSpec {
+        self.behind(NodeSpec::over_ipv6(&self.host, &self.underlay))
+    }
+
+    fn behind(&self, spec: NodeSpec) -> NodeSpec {
+        spec.announcing(&self.network()).announcing(&format!("\"{}\"", self.network_v6()))
+    }
+}
+
+/// Sites without nodes yet.
+pub(crate) struct Internet {
+    pub(crate) world: World,
+    pub(crate) segment: Segment,
+    pub(crate) sites: Vec<Site>,
+}
+
+impl Internet {
+    /// Sites of these names, all `rtt_ms` away from each other, numbered from 1.
+    pub(crate) fn new(names: &[&str], rtt_ms: u64) -> Self {
+        let world = World::new().unwrap();
+        let segment = world.segment("internet").unwrap();
+        let mut sites = Vec::new();
+        for (name, number) in names.iter().zip(1..) {
+            let host = world.host(name).unwrap();
+            let underlay = segment.attach(&host).unwrap();
+            let site = Site { host, underlay, number };
+            for address in [site.inside(), site.inside_v6()] {
+                site.host.add_address("lo", address.into()).unwrap();
+            }
+            sites.push(site);
+        }
+        let internet = Self { world, segment, sites };
+        for (index, a) in names.iter().enumerate() {
+            for b in names.iter().skip(index + 1) {
+                internet.set(a, b, LinkSettings::with_rtt_ms(rtt_ms));
+            }
+        }
+        internet
+    }
+
+    /// Changes the link between two sites.
+    pub(crate) fn set(&self, a: &str, b: &str, settings: LinkSettings) {
+        self.segment.set(a, b, settings).unwrap();
+    }
+
+    /// One of the sites.
+    pub(crate) fn site(&self, name: &str) -> &Site {
+        self.sites.iter().find(|site| site.host.name() == name).unwrap()
+    }
+
+    /// Writes the files of a mesh; `spec` makes the node of each site.
+    pub(crate) fn prepare(self, spec: impl Fn(&Site) -> NodeSpec) -> Scene {
+        let members: Vec<_> = self.sites.iter().map(|site| (site.host.clone(), spec(site))).collect();
+        let mesh = Mesh::prepare(&self.world.directory().join("mesh"), &binary(), &members).unwrap();
+        Scene { mesh, internet: self }
+    }
+
+    /// Starts a node at each site and waits until all reach each other.
+    pub(crate) fn start(self, spec: impl Fn(&Site) -> NodeSpec) -> Scene {
+        let mut scene = self.prepare(spec);
+        scene.mesh.start().unwrap();
+        scene.mesh.wait_connected(PATIENCE).unwrap();
+        scene
+    }
+}
+
+/// Sites with nodes. When a test fails, it tells what the nodes say.
+pub(crate) struct Scene {
+    pub(crate) mesh: Mesh,
+    pub(crate) internet: Internet,
+}
+
+impl Drop for Scene {
+    #[expect(clippy::print_stderr, reason = "for whoever looks at the failed test")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.mesh.describe());
+            return;
+        }
+        // Not in the middle of another panic: that would end the program.
+        self.assert_no_panic();
+    }
+}
+
+impl Scene {
+    /// One of the sites.
+    pub(crate) fn site(&self, name: &str) -> &Site {
+        self.internet.site(name)
+    }
+
+    /// The host of a site.
+    pub(crate) fn host(&self, name: &str) -> &Host {
+        &self.site(name).host
+    }
+
+    /// The address of a node in the mesh.
+    pub(crate) fn address(&self, name: &str) -> IpAddr {
+        self.mesh.address(name).unwrap().into()
+    }
+
+    /// Waits until both reach each other directly, or both through `via`.
+    pub(crate) fn wait_path(&self, a: &str, b: &str, via: Option<&str>) {
+        self.mesh.wait_path(a, b, via, PATIENCE).unwrap();
+        self.mesh.wait_path(b, a, via, PATIENCE).unwrap();
+    }
+
+    /// Waits for a condition.
+    pub(crate) fn wait(&self, what: &str, condition: impl FnMut() -> bool) {
+        wait_until(PATIENCE, what, condition).unwrap();
+    }
+
+    /// Fails unless some probes are answered; returns the median round trip.
+    pub(crate) fn ping(&self, from: &str, target: IpAddr) -> Duration {
+        let report = Pinger::new(target).run(self.host(from)).unwrap();
+        report.median().unwrap_or_else(|| panic!("{target} does not answer {from}: {report:?}"))
+    }
+
+    /// The security associations of a node.
+    pub(crate) fn associations(&self, name: &str) -> AssociationsReport {
+        match self.mesh.ask(name, &Request::Associations { node: None }).unwrap() {
+            Reply::Associations(report) => report,
+            other => panic!("{other:?} is no answer to a question for associations"),
+        }
+    }
+
+    /// Runs `viamesh` with these arguments at a site, as its administrator would.
+    pub(crate) fn viamesh(&self, site: &str, arguments: &[&str]) -> RunOutput {
+        let mut command = Command::new(binary());
+        command.arg("--socket").arg(&self.mesh.node(site).socket).args(arguments);
+        self.host(site).run(command, PATIENCE).unwrap()
+    }
+
+    /// Runs `viamesh … --json` at a site and returns the document.
+    pub(crate) fn document(&self, site: &str, arguments: &[&str]) -> serde_json::Value {
+        let output = self.viamesh(site, &[arguments, &["--json"]].concat()).successful().unwrap();
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout))
+    }
+
+    /// The log of a running daemon.
+    pub(crate) fn log(&self, name: &str) -> String {
+        self.mesh.node(name).process.as_ref().unwrap().log_text()
+    }
+
+    /// Fails if a daemon's log tells of a panic.
+    pub(crate) fn assert_no_panic(&self) {
+        for name in self.mesh.names() {
+            if self.mesh.node(name).process.is_some() {
+                let log = self.log(name);
+                assert!(!log.contains("panicked"), "{name}:\n{log}");
+            }
+        }
+    }
+}
+
+/// One time over another.
+pub(crate) fn ratio(this: Duration, other: Duration) -> f64 {
+    this.as_secs_f64() / other.as_secs_f64()
+}
