@@ -16,6 +16,16 @@ use crate::{
 /// Refusals remembered, so that each is reported once.
 const REFUSALS: usize = 512;
 
+/// What became of an announcement.
+enum Stored {
+    /// There is no room.
+    Refused,
+    /// It was known: it lives on.
+    Unchanged,
+    /// It is new, or different.
+    Changed,
+}
+
 impl Router {
     pub(crate) fn handle_update(&mut self, key: NeighbourKey, update: &Update, now: Instant) {
         match update {
@@ -57,10 +67,12 @@ impl Router {
             let seqno = distance.seqno.plus(1);
             return self.ask_for_seqno((prefix, router_id), seqno, Target::Neighbour(key), now);
         }
-        if !self.store(key, announcement, now) {
-            return;
+        match self.store(key, announcement, now) {
+            Stored::Refused => return,
+            // Most updates are periodic ones: they say what is known and cost next to nothing.
+            Stored::Unchanged => {}
+            Stored::Changed => self.reselect(prefix, now),
         }
-        self.reselect(prefix, now);
         self.answer_requesters(announcement, now);
     }
 
@@ -69,8 +81,8 @@ impl Router {
         installed.is_some_and(|installed| installed.key == key && installed.router_id == router_id)
     }
 
-    /// Enters an announcement into the table. Returns `false` if there is no room.
-    fn store(&mut self, key: NeighbourKey, new: &Announcement, now: Instant) -> bool {
+    /// Enters an announcement into the table.
+    fn store(&mut self, key: NeighbourKey, new: &Announcement, now: Instant) -> Stored {
         let hold = from_centiseconds(new.interval) * 7 / 2;
         let route = Route {
             router_id: new.router_id,
@@ -81,11 +93,11 @@ impl Router {
             hold,
             refresh_asked: false,
         };
-        let Some(neighbour) = self.neighbours.get_mut(&key) else { return false };
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return Stored::Refused };
         let full = self.routes.len() >= self.config.limits.destinations;
         if full && !self.routes.contains_key(&new.prefix) {
             self.limit_reached("destinations", now);
-            return false;
+            return Stored::Refused;
         }
         let destination = self.routes.entry(new.prefix).or_default();
         match destination.routes.entry(key) {
@@ -98,11 +110,15 @@ impl Router {
                     self.routes.remove(&new.prefix);
                 }
                 self.limit_reached("routes of a neighbour", now);
-                return false;
+                return Stored::Refused;
             }
-            Entry::Occupied(mut entry) => *entry.get_mut() = route,
+            Entry::Occupied(mut entry) => {
+                if std::mem::replace(entry.get_mut(), route).says_the_same_as(&route) {
+                    return Stored::Unchanged;
+                }
+            }
         }
-        true
+        Stored::Changed
     }
 
     /// Passes the answer to a forwarded request on at once.
@@ -119,9 +135,11 @@ impl Router {
         if self.own.contains_key(&echo.prefix) {
             if self.config.seqno.is_none() && young && echo.seqno.is_newer_than(self.seqno) {
                 // It heard it in our previous life, whose sequence number we lost.
-                self.set_seqno(echo.seqno.plus(1), now);
+                return self.set_seqno(echo.seqno.plus(1), now);
             }
-            return;
+            if !echo.seqno.is_newer_than(self.seqno) {
+                return;
+            }
         }
         let leftover = young || self.withdrawn.contains_key(&echo.prefix);
         if !leftover && self.report_once((echo.prefix, None), now) {

@@ -65,7 +65,8 @@ pub enum Event {
         /// Why it was refused.
         reason: ImportRefusal,
     },
-    /// A neighbour announces a prefix under our router-id that we do not originate: the identity is used twice.
+    /// A neighbour announces a prefix under our router-id that we do not originate, or with a sequence number that
+    /// we have not reached: the identity is used twice.
     DuplicateRouterId {
         /// What was announced.
         prefix: Prefix,

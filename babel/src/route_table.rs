@@ -28,6 +28,12 @@ impl Route {
         Distance { seqno: self.seqno, metric: self.advertised }
     }
 
+    /// Whether nothing but the time of expiry differs.
+    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
+        let said = |route: &Self| (route.router_id, route.seqno, route.advertised, route.next_hop);
+        said(self) == said(other)
+    }
+
     //= RFC 8966 §3.5.2
     /// The total metric over a link of this cost.
     pub(crate) fn metric(&self, cost: u16) -> u16 {

@@ -79,8 +79,8 @@ impl Scenario {
         for link in &mut self.network.links {
             link.loss = [0.0; 2];
         }
-        // Two periods of full updates and the age of the loss history.
-        self.run(seconds(90));
+        // The age of the loss history, and periodic updates over several hops.
+        self.run(seconds(140));
     }
 
     /// Compares every route with the shortest path.
@@ -125,7 +125,7 @@ fn run_seeds(seeds: std::ops::Range<u64>, sizes: std::ops::Range<usize>, disturb
 
 #[test]
 fn small_networks() {
-    run_seeds(0..120, 3..9, 8);
+    run_seeds(0..200, 3..9, 8);
 }
 
 #[test]

@@ -151,6 +151,27 @@ fn restart_with_a_persisted_seqno_is_not_even_noticed_elsewhere() {
 }
 
 #[test]
+fn an_identity_that_is_used_twice_is_reported() {
+    let mut network = Network::new(2, 16);
+    network.link(0, 1, millis(10));
+    // Nothing is said about what may be an echo of a former life.
+    network.run(seconds(700));
+    let reported = |n: &Network| {
+        n.log.iter().filter(|(_, _, event)| matches!(event, Event::DuplicateRouterId { .. })).count()
+    };
+    assert_eq!(reported(&network), 0);
+    let update = "060a 0000 0000000000000001 08 12 0200 4000 0190 0001 0007 fd00007700000000";
+    let update = support::captures::packet(&support::captures::hex(update));
+    for _ in 0..5 {
+        network.with_router(0, |router, now| {
+            let source = "fe80::1:2".parse().unwrap();
+            router.handle_packet(InterfaceId(0), source, true, &update, now, now).unwrap();
+        });
+    }
+    assert_eq!(reported(&network), 1);
+}
+
+#[test]
 fn seqno_grows_by_one_only() {
     let mut network = Network::new(2, 10);
     network.boot(0, Some(Seqno(65_535)));
