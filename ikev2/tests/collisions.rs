@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::pair::{LINK, Pair, Side, calm};
+use support::pair::{LINK, Pair, Side, calm, connection, node_config};
 
 /// What one side does at the moment of the collision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +44,26 @@ fn acceptable(a: Move, b: Move, children: usize) -> bool {
     }
 }
 
+fn established(seed: u64, hybrid: bool) -> Pair {
+    let [a, b] = [Side::A, Side::B].map(|side| {
+        let mut config = node_config(side, calm());
+        config.post_quantum = hybrid;
+        config
+    });
+    let mut pair = Pair::with_configs(seed, a, b);
+    let now = pair.now;
+    for side in [Side::A, Side::B] {
+        pair.node(side).endpoint.set_connection(LINK, connection(side), now);
+    }
+    pair.a.endpoint.dial(LINK, now).unwrap();
+    pair.drive_for(Duration::from_millis(500));
+    pair
+}
+
 /// `lost` counts datagrams from the moment of the collision.
-fn collide(a: Move, b: Move, skew: Duration, lost: Option<u64>, seed: u64) {
+fn collide(a: Move, b: Move, skew: Duration, lost: Option<u64>, seed: u64, hybrid: bool) {
     let label = format!("A {a:?}, B {b:?} {skew:?} later, message {lost:?} lost, seed {seed}");
-    let mut pair = Pair::established(seed, calm());
+    let mut pair = established(seed, hybrid);
     pair.drive_for(Duration::from_secs(2));
     pair.check_outbound = true;
     pair.lose.extend(lost.map(|number| pair.counter + number));
@@ -66,7 +82,13 @@ fn collide(a: Move, b: Move, skew: Duration, lost: Option<u64>, seed: u64) {
     assert!(acceptable(a, b, children), "{label}: {children} left {:#?}", pair.a.events);
     assert_eq!(pair.a.children.len(), children, "{label}");
     pair.assert_children_match();
-    assert_eq!((pair.a.saw("IkeDown"), pair.b.saw("IkeDown")), (0, 0), "{label}");
+    assert_eq!(
+        (pair.a.saw("IkeDown"), pair.b.saw("IkeDown")),
+        (0, 0),
+        "{label} {:#?} {:#?}",
+        pair.a.events,
+        pair.b.events
+    );
     if ![a, b].contains(&Move::DeleteChild) {
         assert_eq!(pair.outbound_violations, [""; 0], "{label}");
     }
@@ -93,7 +115,7 @@ fn every_pair_of_moves_crosses_without_harm() {
         for a in MOVES {
             for b in MOVES {
                 for skew in [0, 10, 20, 30, 50] {
-                    collide(a, b, Duration::from_millis(skew), None, seed);
+                    collide(a, b, Duration::from_millis(skew), None, seed, false);
                 }
             }
         }
@@ -106,8 +128,23 @@ fn any_single_message_may_be_lost() {
         for a in MOVES {
             for b in MOVES {
                 for lost in 0..10 {
-                    collide(a, b, Duration::from_millis(5), Some(lost), seed);
+                    collide(a, b, Duration::from_millis(5), Some(lost), seed, false);
                 }
+            }
+        }
+    }
+}
+
+/// The same with additional key exchanges: each rekey has two round trips, and its requests two fragments.
+#[test]
+fn hybrid_rekeys_cross_without_harm() {
+    for a in MOVES {
+        for b in MOVES {
+            for skew in [0, 20, 45, 70, 90] {
+                collide(a, b, Duration::from_millis(skew), None, 1, true);
+            }
+            for lost in 0..14 {
+                collide(a, b, Duration::from_millis(5), Some(lost), 2, true);
             }
         }
     }

@@ -351,7 +351,9 @@ fn install(sa: &mut IkeSa, shared: &mut Shared, half: HalfMade, now: Instant) {
     let mut new = successor(sa, shared, false, half.suite, &half.secrets, fresh, now);
     // Our own requests wait until the peer surely knows the new SA.
     new.hold_until = Some(now + shared.config.timers.inbound_overlap);
-    if matches!(sa.pending, Some(Pending::RekeyIke(_))) {
+    // After our own rekey has won, the peer's is redundant: it will delete it.
+    let inherits = sa.is_established() && !matches!(sa.pending, Some(Pending::RekeyIke(_)));
+    if !inherits {
         new.rekey_at = None;
         shared.actions.push_back(Action::Insert(Box::new(new)));
     } else {
