@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -52,6 +53,18 @@ impl Global {
         let chosen = self.socket.clone().or_else(|| std::env::var_os("VIAMESH_SOCKET").map(PathBuf::from));
         chosen.unwrap_or_else(|| PathBuf::from(Self::DEFAULT_SOCKET))
     }
+}
+
+/// The words of a command line, with `demo --json FILE` written as `demo --report FILE`: everywhere else `--json`
+/// has no value, and one flag cannot be both.
+pub fn normalised(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    if words.get(1).is_some_and(|command| command == "demo") {
+        for word in words.iter_mut().filter(|word| *word == "--json") {
+            *word = "--report".into();
+        }
+    }
+    words
 }
 
 /// When to use colours.
@@ -293,9 +306,9 @@ pub struct Demo {
     /// Stay up afterwards, so that you can look around
     #[arg(long)]
     pub keep: bool,
-    /// Also write what was measured to FILE
-    #[arg(long = "json", value_name = "FILE", id = "json_file")]
-    pub json: Option<PathBuf>,
+    /// Also write what was measured to FILE; can be written `--json FILE`
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Something else than the show.
     #[command(subcommand)]
     pub command: Option<DemoCommand>,
@@ -350,9 +363,10 @@ mod tests {
 
     #[test]
     fn the_demo_writes_json_to_a_file() {
-        let arguments = Arguments::try_parse_from("viamesh demo --json out.json --keep".split(' ')).unwrap();
+        let words = normalised("viamesh demo --json out.json --keep".split(' ').map(OsString::from));
+        let arguments = Arguments::try_parse_from(words).unwrap();
         let Command::Demo(demo) = arguments.command else { panic!("not demo") };
-        assert_eq!(demo.json, Some("out.json".into()));
+        assert_eq!(demo.report, Some("out.json".into()));
         assert!(Arguments::try_parse_from("viamesh demo shell tokyo".split(' ')).is_ok());
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn run(demo: &Demo, _: &Global, output: &mut Output) -> Result<Exit, 
     // The demo and the shell write for themselves.
     output.flush()?;
     match &demo.command {
-        None => demo::run(&DemoOptions { keep: demo.keep, json: demo.json.clone() }).map_err(failed)?,
+        None => demo::run(&DemoOptions { keep: demo.keep, json: demo.report.clone() }).map_err(failed)?,
         Some(DemoCommand::Shell { city }) => demo::shell(city).map_err(failed)?,
     }
     Ok(Exit::Done)

@@ -27,14 +27,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, normalised};
 use failure::{Exit, Failure};
 use output::Output;
 
 /// Runs the command that the process was called with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(normalised(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => {
             // The text of `--help` is a result, a wrong flag is an error; a closed pipe is neither.
