@@ -114,22 +114,13 @@ impl PacketCounter {
         let peer = self.peers.entry(source).or_insert_with(|| Peer::new(now));
         //= RFC 8967 §4.3.1.2
         // Challenges to everyone would make everyone answer.
-        if let Some(challenge) = freshness.challenge.filter(|_| !multicast)
-            && passed(peer.replied, now) >= REPLY_SPACING
-        {
-            peer.replied = Some(now);
+        if let Some(challenge) = freshness.challenge.filter(|_| !multicast && peer.may_reply(now)) {
             let nonce = challenge.to_vec();
             self.outgoing.push_back(Outgoing { destination: source, kind: CHALLENGE_REPLY, nonce });
         }
         //= RFC 8967 §4.3.1.3
         if freshness.reply.is_some_and(|reply| peer.is_answered(reply, now)) {
-            *peer = Peer {
-                index: Some(index.to_vec()),
-                multicast: Window::closed(counter),
-                unicast: Window::closed(counter),
-                challenge: None,
-                ..Peer::new(now)
-            };
+            *peer = Peer::proven(index, counter, now);
             return Ok(true);
         }
         if peer.index.as_deref() == Some(index) {
@@ -176,6 +167,21 @@ impl Peer {
             replied: None,
             last: now,
         }
+    }
+
+    /// A peer that answered our challenge with this index and counter.
+    fn proven(index: &[u8], counter: u32, now: Instant) -> Self {
+        let window = Window::closed(counter);
+        Self { index: Some(index.to_vec()), multicast: window, unicast: window, ..Self::new(now) }
+    }
+
+    /// Whether it is time to answer a challenge again; it is answered now.
+    fn may_reply(&mut self, now: Instant) -> bool {
+        let may = passed(self.replied, now) >= REPLY_SPACING;
+        if may {
+            self.replied = Some(now);
+        }
+        may
     }
 
     fn is_answered(&self, reply: &[u8], now: Instant) -> bool {

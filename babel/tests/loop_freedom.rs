@@ -125,12 +125,12 @@ fn run_seeds(seeds: std::ops::Range<u64>, sizes: std::ops::Range<usize>, disturb
 
 #[test]
 fn small_networks() {
-    run_seeds(0..200, 3..9, 8);
+    run_seeds(0..400, 3..9, 8);
 }
 
 #[test]
 fn middle_networks() {
-    run_seeds(1000..1015, 10..22, 12);
+    run_seeds(1000..1030, 10..22, 12);
 }
 
 #[test]

@@ -51,6 +51,15 @@ impl ParserState {
         }
     }
 
+    //= RFC 8966 §4.6.9
+    /// The next hop of Updates of this encoding. `None`: there is none, and the Update is ignored.
+    pub(super) fn next_hop(&self, encoding: u8) -> Option<IpAddr> {
+        match encoding {
+            IPV4 => self.next_hop_ipv4.map(IpAddr::V4),
+            _ => Some(IpAddr::V6(self.next_hop_ipv6)),
+        }
+    }
+
     /// The first `count` octets of the default prefix for an encoding.
     pub(super) fn default_prefix(&self, encoding: u8, count: usize) -> Result<Omitted, Malformed> {
         let mut octets = [0; 16];

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::{
-    address_encoding::{self, EncodedPrefix, IPV4, LINK_LOCAL},
+    address_encoding::{self, EncodedPrefix, LINK_LOCAL},
     parser::ParserState,
     reader::Reader,
     sub_tlv::{Context, SubTlvs},
@@ -118,22 +118,10 @@ fn parse_route(
         return Ok(Some(Tlv::Update(Update::Retract { prefix })));
     }
     let router_id = state.router_id.ok_or(Malformed::State("the router-id of an Update"))?;
-    //= RFC 8966 §4.6.9
-    let next_hop = match fields.encoding {
-        IPV4 => match state.next_hop_ipv4 {
-            Some(address) => IpAddr::V4(address),
-            None => return Ok(None),
-        },
-        _ => IpAddr::V6(state.next_hop_ipv6),
-    };
-    Ok(Some(Tlv::Update(Update::Announce(Announcement {
-        prefix,
-        next_hop,
-        router_id,
-        seqno: fields.seqno,
-        metric: fields.metric,
-        interval: fields.interval,
-    }))))
+    let Some(next_hop) = state.next_hop(fields.encoding) else { return Ok(None) };
+    let Fields { seqno, metric, interval, .. } = *fields;
+    let announcement = Announcement { prefix, next_hop, router_id, seqno, metric, interval };
+    Ok(Some(Tlv::Update(Update::Announce(announcement))))
 }
 
 /// The last eight octets of an address, or zeros and the address if it is shorter.
