@@ -48,24 +48,17 @@ pub(crate) fn resolve(
     let registry = registry?;
     identity::check(file, &name, &endpoints, &registry, facts, diagnostics);
     registry.report_overlaps(&name, file.announce.as_ref(), diagnostics);
-    let policies = policies::resolve(file, &name, &endpoints, &announce, &registry, diagnostics);
-    let own = registry.find(&name);
-    let locator = own.map_or_else(
-        || {
-            srv6::sid::Locator::derive(mesh_prefix, &name.organization, &name.common_name)
-                .ok()
-                .map(|l| l.prefix())
-        },
-        |own| Some(own.node.locator),
-    )?;
-    let offer_internet = file.offer.as_ref().is_some_and(|offer| !offer.value.is_empty());
+    let addresses = values(file.addresses.as_ref());
+    let own_networks: Vec<IpNet> =
+        announce.iter().copied().chain(addresses.iter().copied().map(IpNet::from)).collect();
+    let policies = policies::resolve(file, &name, &endpoints, &own_networks, &registry, diagnostics);
+    let locator = registry.find(&name)?.node.locator;
     let mut settings = Settings::new(name, locator);
-    settings.private_key.clone_from(&facts.private_key);
     settings.mesh_prefix = mesh_prefix;
     settings.endpoints = endpoints.into_iter().map(|endpoint| endpoint.value).collect();
     settings.announce = announce;
-    settings.addresses = values(file.addresses.as_ref());
-    settings.offer_internet = offer_internet;
+    settings.addresses = addresses;
+    settings.offer_internet = file.offer.as_ref().is_some_and(|offer| !offer.value.is_empty());
     settings.policies = policies;
     settings.nodes = registry.into_nodes();
     settings.kernel = sections.kernel;
@@ -73,6 +66,12 @@ pub(crate) fn resolve(
     settings.cost = sections.cost;
     settings.workers = sections.workers;
     settings.metrics = file.metrics.as_ref().map(|metrics| metrics.value);
+    set_paths(&mut settings, file, facts);
+    Some(settings)
+}
+
+fn set_paths(settings: &mut Settings, file: &NodeFile, facts: &Facts) {
+    settings.private_key.clone_from(&facts.private_key);
     if let Some(directory) = &file.state_dir {
         settings.state_dir = PathBuf::from(&directory.value);
     }
@@ -80,7 +79,6 @@ pub(crate) fn resolve(
     if let Some(socket) = facts.control_socket.clone().or(from_file) {
         settings.control_socket = socket;
     }
-    Some(settings)
 }
 
 fn mesh_prefix(field: Option<&Field<Ipv6Net>>, diagnostics: &mut Diagnostics) -> Ipv6Net {

@@ -22,7 +22,8 @@ const IPV6_MINIMUM_MTU: usize = 1280;
 /// What all policies are checked against.
 struct Context<'a> {
     own: &'a NodeName,
-    own_announce: &'a [IpNet],
+    /// What this node announces, its addresses included.
+    own_networks: &'a [IpNet],
     own_offer: bool,
     registry: &'a Registry,
     tunnel_mtu: usize,
@@ -33,13 +34,13 @@ pub(super) fn resolve(
     file: &NodeFile,
     own: &NodeName,
     endpoints: &[Spanned<LocalEndpoint>],
-    own_announce: &[IpNet],
+    own_networks: &[IpNet],
     registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Policy> {
     let context = Context {
         own,
-        own_announce,
+        own_networks,
         own_offer: file.offer.as_ref().is_some_and(|offer| !offer.value.is_empty()),
         registry,
         tunnel_mtu: usize::from(tunnel_mtu(endpoints)),
@@ -165,26 +166,8 @@ impl Context<'_> {
                 .push(diagnostic.help(format!("write `{bare}`: the mesh finds the way between two stops")));
             return None;
         }
-        diagnostics.push(match error {
-            NameError::Unknown => {
-                let title = format!("policy `{policy}` {verb} `{wanted}`, which is not in the registry");
-                let diagnostic = Diagnostic::at(place, Code::UnknownNode, title).label("no such node");
-                let short = names.iter().map(|name| name.common_name.as_str());
-                let full: Vec<String> = names.iter().map(ToString::to_string).collect();
-                match nearest(wanted, short.chain(full.iter().map(String::as_str))) {
-                    Some(meant) => {
-                        diagnostic.help(format!("did you mean `{meant}`? `viamesh registry` lists all nodes"))
-                    }
-                    None => diagnostic.help("`viamesh registry` lists all nodes"),
-                }
-            }
-            NameError::Ambiguous(found) => {
-                let title = format!("policy `{policy}` {verb} `{wanted}`, and several nodes are called so");
-                let full: Vec<String> = found.iter().map(ToString::to_string).collect();
-                let diagnostic = Diagnostic::at(place, Code::AmbiguousNode, title).label("which one?");
-                diagnostic.help(format!("there are {}", enumerate(full.iter().map(String::as_str))))
-            }
-        });
+        let what = format!("policy `{policy}` {verb} `{wanted}`");
+        diagnostics.push(name_error(&what, wanted, &error, &names, place));
         None
     }
 
@@ -216,25 +199,18 @@ impl Context<'_> {
         diagnostics: &mut Diagnostics,
     ) {
         let is_own = node.node.name == *self.own;
-        if !is_own && !node.says_what_it_delivers() {
+        let offers = if is_own { self.own_offer } else { node.node.offer_internet };
+        if offers || !(is_own || node.says_what_it_delivers()) {
             return;
         }
-        let announce: Vec<IpNet> =
-            if is_own { self.own_announce.to_vec() } else { node.node.announce.clone() };
-        if if is_own { self.own_offer } else { node.node.offer_internet } {
-            return;
-        }
-        let delivers =
-            |to: &IpNet| announce.iter().any(|network| network.contains(to) || to.contains(network));
-        let Some(to) = entry
-            .to
-            .iter()
-            .flat_map(|field| &field.value)
-            .find(|to| to.value.prefix_len() == 0 || !delivers(&to.value))
-        else {
-            return;
-        };
-        let title = if to.value.prefix_len() == 0 {
+        let announce = if is_own { self.own_networks } else { node.node.announce.as_slice() };
+        let locator = IpNet::V6(node.node.locator);
+        let overlaps = |to: &IpNet, network: &IpNet| network.contains(to) || to.contains(network);
+        let delivers = |to: &IpNet| announce.iter().chain([&locator]).any(|network| overlaps(to, network));
+        let mut to = entry.to.iter().flat_map(|field| &field.value);
+        let Some(to) = to.find(|to| to.value.prefix_len() == 0 || !delivers(&to.value)) else { return };
+        let internet = to.value.prefix_len() == 0;
+        let title = if internet {
             format!("`{}` does not offer the internet", exit.value)
         } else {
             format!("`{}` does not announce {}", exit.value, to.value)
@@ -246,19 +222,17 @@ impl Context<'_> {
             format!("`{}` announces only {networks}", exit.value)
         };
         let diagnostic = Diagnostic::at(exit.span, Code::ExitCannotDeliver, title).label(label);
-        let offering: Vec<_> = self
-            .registry
-            .nodes()
-            .filter(|node| node.offer == Some(true))
-            .map(|node| node.node.name.to_string())
-            .collect();
-        diagnostics.push(match (to.value.prefix_len(), offering.as_slice()) {
-            (0, []) => diagnostic.help("write `exit: nearest` for the nearest node that offers it"),
-            (0, names) => {
-                diagnostic.help(format!("offering it are: {}. Or write `exit: nearest`", names.join(", ")))
-            }
-            _ => diagnostic,
-        });
+        diagnostics.push(if internet { diagnostic.help(self.who_offers()) } else { diagnostic });
+    }
+
+    /// Where packets to the internet could leave instead.
+    fn who_offers(&self) -> String {
+        let offering = self.registry.nodes().filter(|node| node.offer == Some(true));
+        let names: Vec<_> = offering.map(|node| node.node.name.to_string()).collect();
+        if names.is_empty() {
+            return "write `exit: nearest` for the nearest node that offers it".to_owned();
+        }
+        format!("offering it are: {}. Or write `exit: nearest`", names.join(", "))
     }
 
     fn report_repeats(
@@ -304,6 +278,34 @@ impl Context<'_> {
         diagnostics.push(diagnostic.help(format!(
             "at most {fitting} stops fit (exit included); {what}, or raise the MTU of the underlay"
         )));
+    }
+}
+
+fn name_error(
+    what: &str,
+    wanted: &str,
+    error: &NameError<'_>,
+    names: &[&NodeName],
+    place: Span,
+) -> Diagnostic {
+    match error {
+        NameError::Unknown => {
+            let title = format!("{what}, which is not in the registry");
+            let diagnostic = Diagnostic::at(place, Code::UnknownNode, title).label("no such node");
+            let short = names.iter().map(|name| name.common_name.as_str());
+            let full: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let all = "`viamesh registry` lists all nodes";
+            match nearest(wanted, short.chain(full.iter().map(String::as_str))) {
+                Some(meant) => diagnostic.help(format!("did you mean `{meant}`? {all}")),
+                None => diagnostic.help(all),
+            }
+        }
+        NameError::Ambiguous(found) => {
+            let title = format!("{what}, and several nodes are called so");
+            let full: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let diagnostic = Diagnostic::at(place, Code::AmbiguousNode, title).label("which one?");
+            diagnostic.help(format!("there are {}", enumerate(full.iter().map(String::as_str))))
+        }
     }
 }
 

@@ -223,19 +223,12 @@ fn resolve_node(
     let name = NodeName::new(organization, &common_name.value);
     let remarks =
         entry.remarks.as_ref().and_then(|remarks| remarks.value.viamesh.as_ref()).map(|field| &field.value);
-    let own_key = remarks
-        .and_then(|remarks| remarks.public_key.as_ref())
-        .map(|field| KeyField::read(field, diagnostics));
+    let own_key = remarks.and_then(|remarks| remarks.public_key.as_ref());
+    let own_key = own_key.map(|field| KeyField::read(field, diagnostics));
     let has_own_key = own_key.is_some();
     let keys = own_key.as_ref().or(shared);
     if keys.is_none() {
-        let title = format!("neither `{name}` nor its organization has a public key");
-        let diagnostic = Diagnostic::at(common_name.span, Code::NoPublicKey, title)
-            .label("nobody can be sure who this is");
-        diagnostics.push(
-            diagnostic
-                .help("add `public_key` to the organization, or to `remarks: {viamesh: …}` of the node"),
-        );
+        report_no_key(&name, common_name.span, diagnostics);
     }
     let (locator, locator_place) = locator(&name, common_name.span, remarks, mesh_prefix, diagnostics)?;
     let announce = remarks.and_then(|remarks| remarks.announce.as_ref()).map(|field| field.value.clone());
@@ -255,6 +248,13 @@ fn resolve_node(
     };
     let (name_place, key_place) = (common_name.span, keys.map(|field| field.place));
     Some(RegistryNode { node, name_place, key_place, has_own_key, locator_place, announce, offer })
+}
+
+fn report_no_key(name: &NodeName, place: Span, diagnostics: &mut Diagnostics) {
+    let title = format!("neither `{name}` nor its organization has a public key");
+    let diagnostic = Diagnostic::at(place, Code::NoPublicKey, title).label("nobody can be sure who this is");
+    let help = "add `public_key` to the organization, or to `remarks: {viamesh: …}` of the node";
+    diagnostics.push(diagnostic.help(help));
 }
 
 fn locator(

@@ -326,3 +326,19 @@ fn code_names_are_well_formed_and_unique() {
     names.dedup();
     assert_eq!(names.len(), Code::ALL.len());
 }
+
+#[test]
+fn an_exit_delivers_to_itself() {
+    let node = |to: &str| {
+        let registry = delta("announce: [10.4.0.0/16]");
+        let lines = format!(
+            "policies: [{{ name: p, from: [10.1.0.0/16, \"fd5d:ac::/32\"], to: [{to}], exit: delta, if_unreachable: drop }}]\n"
+        );
+        codes(&Files::new(&alpha(&lines), &registry).load().diagnostics)
+    };
+    let locator =
+        srv6::sid::Locator::derive(crate::config::settings::DEFAULT_MESH_PREFIX, "partner", "delta").unwrap();
+    assert_eq!(node(&format!("\"{locator}\"")), [""; 0]);
+    assert_eq!(node("10.4.7.0/24"), [""; 0]);
+    assert_eq!(node("10.5.0.0/16"), ["error policy/exit-cannot-deliver 7"]);
+}
