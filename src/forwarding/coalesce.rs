@@ -6,6 +6,7 @@
 
 use super::egress::{Egress, MAX_SEGMENTS, MAX_SLICES};
 use super::sum::Sum;
+use super::super_packet::SuperPacket;
 use super::virtio::{Checksum, Gso, VirtioHeader};
 use srv6::ip::protocol;
 use std::io::IoSlice;
@@ -38,6 +39,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) writes: u64,
     pub(crate) refused: u64,
+    /// Super-packets that the TUN refused and whose packets it took.
+    pub(crate) offload_refused: u64,
 }
 
 /// The open flows. Empty between batches.
@@ -163,8 +166,30 @@ impl Coalescer {
         for (slot, (start, len)) in slices[2..].iter_mut().zip(&flow.slices[..flow.joined]) {
             *slot = IoSlice::new(&buffer[*start as usize..(*start + *len) as usize]);
         }
-        let taken = egress.deliver(&slices[..2 + flow.joined]);
-        self.count(1 + flow.joined, first.headers * (1 + flow.joined) + flow.payload, taken);
+        let slices = &slices[..2 + flow.joined];
+        if egress.deliver(slices) {
+            self.count(1 + flow.joined, first.headers * (1 + flow.joined) + flow.payload, true);
+        } else {
+            self.write_apart(slices, first.tcp, egress);
+        }
+    }
+
+    /// The TUN refused a super-packet: its packets go one by one. If that works, the kernel has
+    /// trouble with super-packets (6.1.103 and others had), and no more are made.
+    fn write_apart(&mut self, slices: &[IoSlice<'_>], tcp: bool, egress: &mut impl Egress) {
+        let frame: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        let Some((header, packet)) = VirtioHeader::parse(&frame) else { return };
+        let Ok(cut) = SuperPacket::parse(&header, packet) else { return };
+        let before = self.written.refused;
+        for index in 0..cut.count() {
+            let mut single = vec![0; cut.segment_len(index)];
+            cut.write(index, &mut single);
+            self.write_single(&single, VirtioHeader::PLAIN, egress);
+        }
+        if self.written.refused == before {
+            self.written.offload_refused += 1;
+            *(if tcp { &mut self.offload.tcp } else { &mut self.offload.udp }) = false;
+        }
     }
 
     fn write_single(&mut self, packet: &[u8], header: VirtioHeader, egress: &mut impl Egress) {

@@ -84,6 +84,8 @@ pub struct WorkerCounters {
     pub tun_written: Traffic,
     /// Writes to the TUN: less than the packets where packets were joined.
     pub tun_writes: Counter,
+    /// Super-packets that the kernel refused on the TUN: then packets are no longer joined.
+    pub tun_offload_refused: Counter,
     /// Datagrams received.
     pub received: Traffic,
     /// Receive calls that returned data.

@@ -139,26 +139,35 @@ fn check_remote_sid(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> 
     }
 }
 
-/// The first policy that matches; `None` if there is none or it steps aside.
+/// The first policy that matches; `None` if there is none or all that match step aside.
 #[inline]
 fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
     let mut index = forwarding.steering.classify(flow)?;
     loop {
-        let policy = forwarding.policies.get(index.0 as usize)?;
-        if policy.state == PolicyState::Ready {
-            let first_stop = IpAddr::V6(policy.encapsulation.as_ref()?.first_stop());
-            match route(forwarding, first_stop, Origin::Node) {
-                Decision::Link { link, .. } => return Some(Decision::Link { link, policy: Some(index) }),
-                Decision::Drop(DropReason::LinkDown) if policy.if_unreachable == IfUnreachable::Drop => {
-                    return Some(Decision::Drop(DropReason::LinkDown));
-                }
-                _ => {}
-            }
+        if let Some(link) = first_link(forwarding, index) {
+            return Some(Decision::Link { link, policy: Some(index) });
         }
-        match policy.if_unreachable {
+        // A policy that the snapshot does not hold is no licence to leave by another way.
+        let policy = forwarding.policies.get(usize::from(index.0));
+        match policy.map_or(IfUnreachable::Drop, |policy| policy.if_unreachable) {
             IfUnreachable::Drop => return Some(Decision::Drop(DropReason::PolicyUnreachable)),
             IfUnreachable::AnyPath => return None,
             IfUnreachable::Next => index = forwarding.steering.classify_after(flow, index)?,
         }
     }
 }
+
+/// The link towards the policy's first stop, if the policy can be followed.
+#[inline]
+fn first_link(forwarding: &Forwarding, index: PolicyIndex) -> Option<LinkId> {
+    let policy = forwarding.policies.get(usize::from(index.0))?;
+    let encapsulation = policy.encapsulation.as_ref().filter(|_| policy.state == PolicyState::Ready)?;
+    match route(forwarding, IpAddr::V6(encapsulation.first_stop()), Origin::Node) {
+        Decision::Link { link, .. } => Some(link),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "decision_tests.rs"]
+mod tests;

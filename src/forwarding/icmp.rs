@@ -145,6 +145,8 @@ fn interest_v6(packet: &[u8], probe: Option<u16>) -> Interest {
     match message[0] {
         129 if probe.is_some() && identifier(message) == probe => Interest::Probe,
         1..=4 => match quoted_traveller(packet) {
+            // An envelope that its destination did not write is an invention of the sender's.
+            Some(_) if body.get(8..24) != packet.get(24..40) => Interest::None,
             Some(quoted) if probe.is_some() && quotes_probe(quoted.inner, probe) => Interest::Probe,
             Some(_) => Interest::Envelope,
             None if probe.is_some() && quotes_probe(body, probe) => Interest::Probe,

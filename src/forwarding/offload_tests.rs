@@ -14,6 +14,25 @@ use std::net::IpAddr;
 #[derive(Default)]
 struct Frames(Vec<Vec<u8>>);
 
+/// A TUN that refuses super-packets.
+#[derive(Default)]
+struct Refusing(Frames);
+
+impl Egress for Refusing {
+    fn transmit(&mut self, _: &Transmit<'_>) -> Sent {
+        Sent::Taken
+    }
+    fn deliver(&mut self, frame: &[IoSlice<'_>]) -> bool {
+        frame[0][1] == 0 && self.0.deliver(frame)
+    }
+    fn punt(&mut self, _: Punt) -> bool {
+        true
+    }
+    fn stranger(&mut self, _: Stranger) -> bool {
+        true
+    }
+}
+
 impl Egress for Frames {
     fn transmit(&mut self, _: &Transmit<'_>) -> Sent {
         Sent::Taken
@@ -159,8 +178,8 @@ fn assert_valid(packet: &[u8]) {
     assert_eq!(checksum::transport(source, destination, flow.protocol, &packet[transport..]), 0);
 }
 
-/// Puts packets into a receive buffer with gaps, as ESP leaves them, and coalesces them.
-fn coalesce(packets: &[Vec<u8>], offload: Offload) -> Vec<Vec<u8>> {
+/// Puts packets into a receive buffer with gaps, as ESP leaves them.
+fn received(packets: &[Vec<u8>]) -> (Vec<u8>, Vec<std::ops::Range<usize>>) {
     let mut buffer = Vec::new();
     let mut ranges = Vec::new();
     for packet in packets {
@@ -169,6 +188,12 @@ fn coalesce(packets: &[Vec<u8>], offload: Offload) -> Vec<Vec<u8>> {
         buffer.extend(packet);
         buffer.extend([0xbb; 19]);
     }
+    (buffer, ranges)
+}
+
+/// Coalesces one batch.
+fn coalesce(packets: &[Vec<u8>], offload: Offload) -> Vec<Vec<u8>> {
+    let (mut buffer, ranges) = received(packets);
     let mut coalescer = Coalescer::new(offload);
     let mut frames = Frames::default();
     for range in ranges {
@@ -425,4 +450,23 @@ fn a_single_packet_gets_its_checksum_completed() {
             assert_valid(&out[0]);
         }
     }
+}
+
+#[test]
+fn a_kernel_that_refuses_super_packets_gets_their_packets_and_no_more_of_them() {
+    let shapes = [tcp(5000, 0x10), Shape { tcp: false, port: 53, ..tcp(5000, 0) }];
+    let packets: Vec<_> = shapes.iter().flat_map(Shape::segments).collect();
+    let mut coalescer = Coalescer::new(ALL);
+    let mut tun = Refusing::default();
+    for _ in 0..2 {
+        let (mut buffer, ranges) = received(&packets);
+        for range in ranges {
+            coalescer.push(&mut buffer, range, &mut tun);
+        }
+        coalescer.flush(&mut buffer, &mut tun);
+    }
+    assert_eq!(coalescer.written.offload_refused, 2, "one for TCP, one for UDP");
+    assert_eq!(coalescer.written.refused, 0);
+    let got: Vec<_> = tun.0.0.iter().map(|frame| frame[HEADER_LEN..].to_vec()).collect();
+    assert!(got == [packets.clone(), packets].concat());
 }

@@ -6,7 +6,7 @@ use super::outbox::{Envelope, Parcel};
 use super::pipeline::{Pipeline, Turn};
 use super::super_packet::SuperPacket;
 use super::virtio::VirtioHeader;
-use super::{Decision, DropReason, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
+use super::{Decision, DropReason, Forwarding, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
 use srv6::ip::icmp_error::{IcmpError, Unreachable};
 use srv6::ip::{FlowKey, hop_limit};
 use srv6::{FlowSummary, Malformed};
@@ -71,6 +71,9 @@ impl Pipeline {
             }
             Decision::Drop(reason) => {
                 self.drop(reason, count);
+                if reason == DropReason::PolicyUnreachable {
+                    count_unreachable(turn.forwarding, &flow, count);
+                }
                 if let Some(error) = answer_to(reason) {
                     self.error(turn, error, bytes, Origin::Tun);
                 }
@@ -197,6 +200,14 @@ impl Pipeline {
         if reason == DropReason::SequenceExhausted {
             turn.egress.punt(super::Punt::SequenceExhausted { link: link.id });
         }
+    }
+}
+
+/// Counts packets at the policy that dropped them.
+fn count_unreachable(forwarding: &Forwarding, flow: &FlowKey, count: u64) {
+    let index = forwarding.steering.classify(flow);
+    if let Some(policy) = index.and_then(|index| forwarding.policies.get(usize::from(index.0))) {
+        policy.counters.unreachable.add(count);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::egress::{Egress, MAX_SEGMENTS, MAX_TRAIN_LEN, Sent, TrainRoute, Transmit};
 use super::super_packet::SuperPacket;
-use super::{DropReason, LinkPath};
+use super::{DropReason, LinkPath, SocketIndex};
 use esp::{HEADER_LEN, sealed_len};
 use srv6::ip::mss;
 use srv6::{Encapsulation, FlowSummary};
@@ -83,6 +83,11 @@ impl Outbox {
     /// Whether trains wait for a socket.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// The sockets that trains wait for.
+    pub(crate) fn waits_for(&self) -> impl Iterator<Item = SocketIndex> + '_ {
+        self.ready.iter().map(|train| train.route.socket)
     }
 
     /// Whether trains for this socket wait, so that nothing may overtake them.
@@ -167,17 +172,29 @@ impl Outbox {
         self.send_ready(egress);
     }
 
-    /// Sends complete trains in order; stops at the first that is refused.
+    /// Sends complete trains, in order for each socket. A full socket holds back its own only.
     pub(crate) fn send_ready(&mut self, egress: &mut impl Egress) {
-        while let Some(train) = self.ready.front_mut() {
+        let mut index = 0;
+        // One bit for each socket; those from 63 on share the last.
+        let mut full = 0u64;
+        while let Some(train) = self.ready.get_mut(index) {
+            let bit = 1 << train.route.socket.0.min(63);
+            if full & bit != 0 {
+                index += 1;
+                continue;
+            }
             let contents = &train.buffer[train.done..train.len];
             let transmit = Transmit { contents, segment: train.segment, route: train.route };
-            if let Sent::Blocked { done } = egress.transmit(&transmit) {
-                train.done += done;
-                return;
-            }
-            if let Some(train) = self.ready.pop_front() {
-                self.free.push(train.buffer);
+            match egress.transmit(&transmit) {
+                Sent::Taken => {
+                    let sent = self.ready.remove(index);
+                    self.free.extend(sent.map(|train| train.buffer));
+                }
+                Sent::Blocked { done } => {
+                    train.done += done;
+                    full |= bit;
+                    index += 1;
+                }
             }
         }
     }

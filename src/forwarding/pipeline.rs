@@ -6,7 +6,7 @@ use super::icmp::ErrorLimit;
 use super::outbox::Outbox;
 use super::relay_run::RelayRun;
 use super::ring::Down;
-use super::{Decision, DropReason, Forwarding, LinkId, LinkPath, WorkerCounters};
+use super::{Decision, DropReason, Forwarding, LinkId, LinkPath, SocketIndex, WorkerCounters};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -76,6 +76,11 @@ impl Pipeline {
         self.outbox.is_blocked()
     }
 
+    /// The sockets that trains wait for, possibly several times.
+    pub fn waits_for(&self) -> impl Iterator<Item = SocketIndex> + '_ {
+        self.outbox.waits_for()
+    }
+
     /// Sends what was built and what had been refused before.
     pub fn finish(&mut self, turn: &mut Turn<'_, impl Egress>) {
         self.outbox.flush(turn.egress);
@@ -118,9 +123,11 @@ impl Pipeline {
 
     /// Moves what the coalescer wrote to the counters.
     pub(super) fn count_written(&mut self) {
-        let Written { packets, bytes, writes, refused } = std::mem::take(&mut self.coalescer.written);
+        let written = std::mem::take(&mut self.coalescer.written);
+        let Written { packets, bytes, writes, refused, offload_refused } = written;
         self.counters.tun_written.add(packets, bytes);
         self.counters.tun_writes.add(writes);
+        self.counters.tun_offload_refused.add(offload_refused);
         if refused > 0 {
             self.drop(DropReason::TunRefused, refused);
         }

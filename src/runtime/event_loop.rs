@@ -134,9 +134,24 @@ struct EventLoop<T, U> {
     epoll: Epoll,
     clock: Clock,
     notify: Notify,
-    /// Waiting for a socket to become writable instead of for the TUN.
-    blocked: bool,
+    /// Full sockets, watched until they are writable.
+    full: u64,
+    /// Whether the TUN is in the epoll set.
+    tun: Watched,
 }
+
+/// How the TUN is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    Yes,
+    /// A full socket holds trains back: the TUN's own queue pushes back on the applications.
+    Held,
+    /// Reading failed, and epoll would report that without end.
+    Failed,
+}
+
+/// How long a TUN that cannot be read is left alone.
+const PAUSE_MILLIS: u16 = 100;
 
 impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
     fn new(worker: Worker<T, U>, shared: Arc<Shared<U>>, clock: Clock, notify: Notify) -> io::Result<Self> {
@@ -148,7 +163,7 @@ impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
                 epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
             }
         }
-        Ok(EventLoop { worker, shared, epoll, clock, notify, blocked: false })
+        Ok(EventLoop { worker, shared, epoll, clock, notify, full: 0, tun: Watched::Yes })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -160,17 +175,22 @@ impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
             if turned.punted {
                 (self.notify)();
             }
-            self.follow(turned)?;
             if stopping && !turned.more {
                 return Ok(());
             }
+            self.watch_sockets(turned.full)?;
+            self.watch_tun(&turned)?;
             ready = self.wait(turned.more)?;
         }
     }
 
     /// Sleeps until something is ready; only looks when there is more to do.
     fn wait(&self, more: bool) -> io::Result<Ready> {
-        let timeout = if more { EpollTimeout::ZERO } else { EpollTimeout::NONE };
+        let timeout = match self.tun {
+            _ if more => EpollTimeout::ZERO,
+            Watched::Failed => EpollTimeout::from(PAUSE_MILLIS),
+            Watched::Yes | Watched::Held => EpollTimeout::NONE,
+        };
         let mut events = [EpollEvent::empty(); 32];
         let count = loop {
             match self.epoll.wait(&mut events, timeout) {
@@ -179,7 +199,7 @@ impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
                 Err(error) => return Err(error.into()),
             }
         };
-        let mut ready = Ready::NONE;
+        let mut ready = Ready { tun: count == 0 && !more, sockets: 0 };
         for event in &events[..count] {
             match event.data() {
                 TUN => ready.tun = true,
@@ -194,23 +214,43 @@ impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
         Ok(ready)
     }
 
-    /// While a socket is full the TUN is left alone, so that its queue pushes back on the applications.
-    fn follow(&mut self, turned: Turned) -> io::Result<()> {
-        if turned.blocked == self.blocked {
+    /// Watches full sockets, and only those, for room.
+    fn watch_sockets(&mut self, full: u64) -> io::Result<()> {
+        if full == self.full {
             return Ok(());
         }
-        self.blocked = turned.blocked;
-        let (tun, socket) = if self.blocked {
-            (EpollFlags::empty(), EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)
-        } else {
-            (EpollFlags::EPOLLIN, EpollFlags::EPOLLIN)
-        };
-        self.epoll.modify(self.worker.tun(), &mut EpollEvent::new(tun, TUN))?;
-        for (index, bound) in self.worker.sockets().iter().enumerate() {
-            if let Some(bound) = bound {
-                self.epoll.modify(bound, &mut EpollEvent::new(socket, index as u64))?;
+        for (index, socket) in self.worker.sockets().iter().enumerate() {
+            let bit = 1 << index.min(63);
+            if let Some(socket) = socket
+                && (full ^ self.full) & bit != 0
+            {
+                let mut event = EpollEvent::new(flags(full & bit != 0), index as u64);
+                self.epoll.modify(socket, &mut event)?;
             }
         }
+        self.full = full;
+        Ok(())
+    }
+
+    fn watch_tun(&mut self, turned: &Turned) -> io::Result<()> {
+        let wanted = match turned {
+            Turned { tun_failed: true, .. } => Watched::Failed,
+            Turned { full: 0, .. } => Watched::Yes,
+            Turned { .. } => Watched::Held,
+        };
+        if wanted == self.tun {
+            return Ok(());
+        }
+        let device = self.worker.tun();
+        match (self.tun, wanted) {
+            (_, Watched::Failed) => self.epoll.delete(device)?,
+            (Watched::Failed, _) => self.epoll.add(device, EpollEvent::new(EpollFlags::EPOLLIN, TUN))?,
+            (_, Watched::Held) => {
+                self.epoll.modify(device, &mut EpollEvent::new(EpollFlags::empty(), TUN))?
+            }
+            (_, Watched::Yes) => self.epoll.modify(device, &mut EpollEvent::new(EpollFlags::EPOLLIN, TUN))?,
+        }
+        self.tun = wanted;
         Ok(())
     }
 
@@ -219,11 +259,16 @@ impl<T: TunDevice + AsFd, U: UdpTransport + AsFd> EventLoop<T, U> {
             // A closed descriptor leaves the epoll set by itself.
             self.worker.set_socket(index, socket);
             if let Some(Some(socket)) = self.worker.sockets().get(usize::from(index.0)) {
-                let mut flags = EpollFlags::EPOLLIN;
-                flags.set(EpollFlags::EPOLLOUT, self.blocked);
-                self.epoll.add(socket, EpollEvent::new(flags, u64::from(index.0)))?;
+                let full = self.full & (1 << index.0.min(63)) != 0;
+                self.epoll.add(socket, EpollEvent::new(flags(full), u64::from(index.0)))?;
             }
         }
         Ok(())
     }
+}
+
+fn flags(full: bool) -> EpollFlags {
+    let mut flags = EpollFlags::EPOLLIN;
+    flags.set(EpollFlags::EPOLLOUT, full);
+    flags
 }

@@ -20,6 +20,8 @@ pub(super) struct Port<'a, T, U> {
     pub(super) now_millis: u64,
     /// Something was handed up.
     pub(super) punted: bool,
+    /// A datagram that was too big has been reported: one report for each turn is enough.
+    pub(super) too_big_reported: bool,
 }
 
 impl<T: TunDevice, U: UdpTransport> Egress for Port<'_, T, U> {
@@ -132,7 +134,9 @@ impl<T: TunDevice, U: UdpTransport> Port<'_, T, U> {
         let datagram = rest.segment.min(rest.contents.len());
         let reason = match failure.error.raw_os_error() {
             Some(libc::EMSGSIZE) => {
-                if let Some(link) = rest.route.link {
+                if let Some(link) = rest.route.link
+                    && !std::mem::replace(&mut self.too_big_reported, true)
+                {
                     self.punt(Punt::DatagramTooBig { link, datagram });
                 }
                 DropReason::DatagramTooBig

@@ -37,10 +37,32 @@ pub(super) fn set_reception(socket: &UdpSocket, local: SocketAddr) -> io::Result
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
     }
-    // Nothing fails without these two.
+    // Nothing fails without these.
     let _ = set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
     let _ = set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    bypass_kernel_policies(socket, local);
     Ok(())
+}
+
+/// Keeps IPsec policies of the kernel, of a strongSwan on the same host say, off our datagrams.
+/// Needs CAP_NET_ADMIN and a kernel that knows them; without either there is nothing to keep off
+/// or nothing to be done.
+fn bypass_kernel_policies(socket: &UdpSocket, local: SocketAddr) {
+    // struct xfrm_userpolicy_info of linux/xfrm.h: all zero is "any selector, action allow".
+    const LEN: usize = 168;
+    const DIRECTION_AT: usize = 160;
+    let (level, name, family) = if local.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_XFRM_POLICY, libc::AF_INET)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_XFRM_POLICY, libc::AF_INET6)
+    };
+    for direction in [0, 1] {
+        let mut policy = [0; LEN];
+        // The family stands behind both addresses, ports and masks of the selector.
+        policy[40..42].copy_from_slice(&u16::try_from(family).unwrap_or(0).to_ne_bytes());
+        policy[DIRECTION_AT] = direction;
+        let _ = set_bytes(socket, level, name, &policy);
+    }
 }
 
 /// Large buffers, by privilege if there is any; notes what stays below the wish.

@@ -49,9 +49,11 @@ pub struct Turned {
     pub worked: bool,
     /// There is more: a limit ended the turn, not the lack of work.
     pub more: bool,
-    /// A full socket holds trains back: come again when one of these is writable. Until then the
-    /// TUN is not read.
-    pub blocked: bool,
+    /// Full sockets that hold trains back, by index (those from 63 on share the last bit): come
+    /// again when one of them is writable. Until then the TUN is not read.
+    pub full: u64,
+    /// The TUN could not be read: leave it alone for a while.
+    pub tun_failed: bool,
     /// Something was handed to the control plane.
     pub punted: bool,
 }
@@ -120,7 +122,7 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
     pub fn turn(&mut self, ready: Ready, now: Instant, wall: Duration) -> Turned {
         let forwarding = Arc::clone(self.snapshot.load());
         let counters = Arc::clone(self.pipeline.counters());
-        let mut work = Work { worked: false, more: false, punted: false };
+        let mut work = Work { worked: false, more: false, punted: false, tun_failed: false };
         let mut stage = Stage {
             tun: &mut self.tun,
             sockets: &mut self.sockets,
@@ -135,8 +137,9 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
         if ready.tun && !stage.pipeline.is_blocked() {
             stage.tun(&mut self.frame, &mut work);
         }
-        let blocked = stage.pipeline.is_blocked();
-        Turned { worked: work.worked, more: work.more, blocked, punted: work.punted }
+        let full = stage.pipeline.waits_for().fold(0, |full, socket| full | 1 << socket.0.min(63));
+        let Work { worked, more, punted, tun_failed } = work;
+        Turned { worked, more, full, tun_failed, punted }
     }
 }
 
@@ -144,6 +147,7 @@ struct Work {
     worked: bool,
     more: bool,
     punted: bool,
+    tun_failed: bool,
 }
 
 /// The parts of a worker, borrowed for one turn.
@@ -168,6 +172,7 @@ impl<T: TunDevice, U: UdpTransport> Stage<'_, T, U> {
             forwarding: self.forwarding,
             now_millis: self.forwarding.millis(self.now),
             punted: false,
+            too_big_reported: false,
         };
         let mut turn = Turn { forwarding: self.forwarding, now: self.now, egress: &mut port };
         step(self.pipeline, &mut turn);
@@ -265,8 +270,10 @@ impl<T: TunDevice, U: UdpTransport> Stage<'_, T, U> {
                     reads += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.counters.receive_errors.add(1);
+                    work.tun_failed = true;
                     break;
                 }
             }

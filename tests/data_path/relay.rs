@@ -148,7 +148,7 @@ fn a_full_socket_holds_relayed_trains_back_until_the_buffers_are_full() {
                 std::time::Duration::ZERO,
             );
             assert_eq!(
-                turned.blocked,
+                turned.full != 0,
                 index == 1 && mesh.nodes[1].worker.counters().received.packets.get() > 0
             );
         }
