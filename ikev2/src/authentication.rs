@@ -175,7 +175,7 @@ mod tests {
         assert!(verify_digital_signature(&data[..71], b"octets", &keys).is_err());
         assert!(verify_digital_signature(&[&data[..], &[0]].concat(), b"octets", &keys).is_err());
         assert!(verify_digital_signature(&[], b"octets", &keys).is_err());
-        let mut long = data.clone();
+        let mut long = data;
         long[0] = 0xFF;
         assert!(verify_digital_signature(&long, b"octets", &keys).is_err());
     }

@@ -1,6 +1,6 @@
 //! One per node: finds the IKE SA of a datagram, admits strangers, dials, and keeps the deadlines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::admission::{Admission, Verdict, stateless_response};
 use crate::config::{Config, ConnectionConfig, ConnectionId, Path};
 use crate::connection::{Connection, Dial};
+use crate::deadlines::Deadlines;
 use crate::error::{Misuse, Unsupported};
 use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSaReport, Rejection};
 use crate::exchange::{Pending, ike_sa_init};
@@ -469,47 +470,5 @@ impl Endpoint {
 
     pub(crate) fn touch(&mut self, spi: u64) {
         self.deadlines.touch(spi);
-    }
-}
-
-/// The next deadline of each IKE SA, sorted.
-#[derive(Default)]
-struct Deadlines {
-    by_spi: BTreeMap<u64, (Instant, &'static str)>,
-    sorted: BTreeSet<(Instant, u64)>,
-    touched: BTreeSet<u64>,
-}
-
-impl Deadlines {
-    /// The SA changed: its deadline must be asked for again.
-    fn touch(&mut self, spi: u64) {
-        self.touched.insert(spi);
-    }
-
-    fn take_touched(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.touched)
-    }
-
-    fn set(&mut self, spi: u64, deadline: Option<(Instant, &'static str)>) {
-        self.forget(spi);
-        if let Some((at, reason)) = deadline {
-            self.by_spi.insert(spi, (at, reason));
-            self.sorted.insert((at, spi));
-        }
-    }
-
-    fn forget(&mut self, spi: u64) {
-        if let Some((at, _)) = self.by_spi.remove(&spi) {
-            self.sorted.remove(&(at, spi));
-        }
-    }
-
-    fn next(&self) -> Option<(Instant, &'static str)> {
-        let (_, spi) = self.sorted.first()?;
-        self.by_spi.get(spi).copied()
-    }
-
-    fn due(&self, now: Instant) -> Vec<u64> {
-        self.sorted.iter().take_while(|(at, _)| *at <= now).map(|(_, spi)| *spi).collect()
     }
 }

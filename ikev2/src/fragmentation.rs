@@ -18,7 +18,7 @@ const MIN_CONTENT: usize = 64;
 
 /// The datagrams of a message whose payloads are encrypted: one, or several of at most `limit` octets if
 /// there is a limit (the peer supports fragmentation).
-pub(crate) fn seal_message(
+pub fn seal_message(
     cipher: &mut PayloadCipher,
     header: Header,
     payloads: &[Payload],
@@ -71,18 +71,18 @@ fn seal(
 }
 
 /// A decrypted and complete message.
-pub(crate) struct OpenedMessage {
+pub struct OpenedMessage {
     /// Type of the first payload inside.
-    pub(crate) first_inner: u8,
+    pub first_inner: u8,
     /// The payload chain inside.
-    pub(crate) plaintext: Vec<u8>,
+    pub plaintext: Vec<u8>,
     /// The first fragment as it was on the wire, if there were several: what a repetition is known by.
-    pub(crate) first_fragment: Option<Vec<u8>>,
+    pub first_fragment: Option<Vec<u8>>,
 }
 
 /// Fragments of one message that is not complete yet.
 #[derive(Default)]
-pub(crate) struct Reassembly {
+pub struct Reassembly {
     message_id: u32,
     total: u16,
     contents: BTreeMap<u16, Vec<u8>>,
@@ -95,7 +95,7 @@ pub(crate) struct Reassembly {
 ///
 /// # Errors
 /// [`Malformed`] if nothing encrypted is there, it does not authenticate, or it exceeds the bounds.
-pub(crate) fn open_message(
+pub fn open_message(
     cipher: &PayloadCipher,
     reassembly: &mut Option<Reassembly>,
     message_id: u32,

@@ -1,4 +1,5 @@
 //! Exchanges that cross, in every combination, with the loss of any single message (RFC 7296 §2.8, §2.25).
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Cookies and limits under load (RFC 7296 §2.6).
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

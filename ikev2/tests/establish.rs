@@ -1,4 +1,5 @@
 //! A tunnel comes up, stays up, and goes down.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

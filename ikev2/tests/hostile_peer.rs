@@ -1,4 +1,5 @@
 //! Nonsense, forgeries and replays: counted, never acted upon.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Loss, reordering and duplication: it takes longer, it still works.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

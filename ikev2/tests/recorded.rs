@@ -1,4 +1,5 @@
 //! Dialogues of real daemons: decoded, decrypted, authenticated, and all keys derived anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

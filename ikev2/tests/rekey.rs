@@ -1,4 +1,5 @@
 //! Rekeying without losing a packet, in both roles.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! The handshake in its variants: hybrid, fragmented, childless, other algorithms, shared keys.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

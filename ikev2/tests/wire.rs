@@ -1,4 +1,5 @@
 //! The codec: what it accepts it reproduces, and nothing makes it panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod support;
 

@@ -97,11 +97,8 @@ pub fn identity(name: &str) -> Identity {
 
 /// Timers for tests: nothing is rekeyed by itself.
 pub fn calm() -> Timers {
-    let mut timers = Timers::default();
-    timers.child_rekey = Duration::from_secs(1_000_000);
-    timers.ike_rekey = Duration::from_secs(1_000_000);
-    timers.rekey_jitter_percent = 0;
-    timers
+    let never = Duration::from_secs(1_000_000);
+    Timers { child_rekey: never, ike_rekey: never, rekey_jitter_percent: 0, ..Timers::default() }
 }
 
 pub fn seed(side: Side) -> [u8; 32] {
