@@ -25,23 +25,23 @@ impl City {
 }
 
 /// Asia, east.
-pub const TOKYO: City = City { name: "tokyo", net: 81 };
+pub(super) const TOKYO: City = City { name: "tokyo", net: 81 };
 /// Asia, south: the relay between east and west.
-pub const SINGAPORE: City = City { name: "singapore", net: 65 };
+pub(super) const SINGAPORE: City = City { name: "singapore", net: 65 };
 /// Europe.
-pub const FRANKFURT: City = City { name: "frankfurt", net: 49 };
+pub(super) const FRANKFURT: City = City { name: "frankfurt", net: 49 };
 /// North America.
-pub const NEWYORK: City = City { name: "newyork", net: 1 };
+pub(super) const NEWYORK: City = City { name: "newyork", net: 1 };
 /// South America.
-pub const SAOPAULO: City = City { name: "saopaulo", net: 55 };
+pub(super) const SAOPAULO: City = City { name: "saopaulo", net: 55 };
 
 /// All of them.
 pub const CITIES: [City; 5] = [TOKYO, SINGAPORE, FRANKFURT, NEWYORK, SAOPAULO];
 
 /// The round trip between Tokyo and Frankfurt while its provider sends it the wrong way round the world.
-pub const BAD_TRANSIT_MS: u64 = 265;
+pub(super) const BAD_TRANSIT_MS: u64 = 265;
 /// The same once the provider has repaired its routes.
-pub const GOOD_TRANSIT_MS: u64 = 150;
+pub(super) const GOOD_TRANSIT_MS: u64 = 150;
 
 /// Round trips in milliseconds, as they are between such cities. The direct way is always the shortest, except
 /// between Tokyo and Frankfurt while their transit is bad.

@@ -26,6 +26,9 @@ const FAREWELL: Duration = Duration::from_millis(200);
 /// A pause between two looks at work that is under way.
 const SHORT: Duration = Duration::from_millis(5);
 
+/// What a name of a link's peer resolved to.
+type Resolved = (LinkId, Option<SocketAddr>);
+
 /// Everything of the host that the loop works with.
 pub(super) struct Host {
     pub(super) clock: Clock,
@@ -51,11 +54,14 @@ pub(super) struct ControlLoop {
     next_client: u64,
     notifier: Notifier,
     told_watchdog: Instant,
-    resolved: (mpsc::Sender<(LinkId, Option<SocketAddr>)>, mpsc::Receiver<(LinkId, Option<SocketAddr>)>),
+    /// Where look-ups send what they found, and where that arrives.
+    resolver: mpsc::Sender<Resolved>,
+    resolved: mpsc::Receiver<Resolved>,
 }
 
 impl ControlLoop {
     pub(super) fn new(node: Node, host: Host, notes: Vec<Health>) -> Self {
+        let (resolver, resolved) = mpsc::channel(64);
         Self {
             node,
             host,
@@ -66,7 +72,8 @@ impl ControlLoop {
             next_client: 0,
             notifier: Notifier::from_environment(),
             told_watchdog: Instant::now(),
-            resolved: mpsc::channel(64),
+            resolver,
+            resolved,
         }
     }
 
@@ -95,7 +102,7 @@ impl ControlLoop {
                 () = tokio::time::sleep(wait) => {}
                 Some(incoming) = self.host.requests.recv() => self.take_request(incoming),
                 Some(news) = self.host.host_news.recv() => self.take_news(news),
-                Some((link, address)) = self.resolved.1.recv() => {
+                Some((link, address)) = self.resolved.recv() => {
                     self.node.resolved(link, address, self.host.clock.now());
                 }
             }
@@ -230,7 +237,7 @@ impl ControlLoop {
     }
 
     fn look_up(&self, link: LinkId, name: String, port: u16) {
-        let answer = self.resolved.0.clone();
+        let answer = self.resolver.clone();
         let wants_v4 = self.node.is_ip4(link);
         tokio::spawn(async move {
             let found = tokio::net::lookup_host((name.as_str(), port)).await;
