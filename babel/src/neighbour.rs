@@ -43,6 +43,8 @@ pub(crate) struct Neighbour {
     pub(crate) unicast: HelloHistory,
     /// Its Hellos arrive.
     pub(crate) heard: bool,
+    /// It was once told that we hear it.
+    pub(crate) told: bool,
     /// What it advertises to us, and until when.
     pub(crate) txcost: u16,
     pub(crate) ihu_expires: Option<Instant>,
@@ -78,6 +80,7 @@ impl Neighbour {
             multicast: HelloHistory::default(),
             unicast: HelloHistory::default(),
             heard: false,
+            told: false,
             txcost: INFINITY,
             ihu_expires: None,
             rtt: RttEstimator::default(),

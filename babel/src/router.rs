@@ -31,6 +31,8 @@ use crate::{
 
 /// The least time between two multicast Hellos.
 const HELLO_SPACING: Duration = Duration::from_millis(20);
+/// Removed interfaces that are remembered.
+const RETIRED_INTERFACES: usize = 4096;
 
 /// Where a packet written by [`Router::poll_transmit`] goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct Router {
     /// Where the clock of our timestamps starts, microseconds.
     pub(crate) clock_offset: u32,
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
+    /// Interfaces that were removed, and the number of the next Hello there.
+    retired: BTreeMap<InterfaceId, Seqno>,
     pub(crate) neighbours: BTreeMap<NeighbourKey, Neighbour>,
     /// What we originate, with its metric.
     pub(crate) own: BTreeMap<Prefix, u16>,
@@ -88,6 +92,7 @@ impl Router {
             config,
             rng,
             interfaces: BTreeMap::new(),
+            retired: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             own: BTreeMap::new(),
             withdrawn: BTreeMap::new(),
@@ -103,21 +108,31 @@ impl Router {
         })
     }
 
-    /// Starts to speak on an interface: a Hello and a request for everything go out at once. An interface that
-    /// existed is removed first.
+    /// Starts to speak on an interface: a Hello and a request for everything go out at once. If it existed with
+    /// the same local address, neighbours and routes are kept; with another one they are forgotten.
     pub fn add_interface(&mut self, id: InterfaceId, config: InterfaceConfig, now: Instant) {
-        self.remove_interface(id, now);
-        let hello_seqno = Seqno(self.random_u16());
-        let mut interface = Interface::new(config, hello_seqno, self.random(), now);
-        //= RFC 8966 §3.8.2 (new interface: find out what is there)
-        interface.outbox.push(Tlv::RouteRequest { prefix: None }, now);
-        self.interfaces.insert(id, interface);
+        if self.interfaces.get(&id).is_some_and(|interface| interface.config.local != config.local) {
+            self.remove_interface(id, now);
+        }
+        if let Some(interface) = self.interfaces.get_mut(&id) {
+            interface.config = config;
+        } else {
+            // Hellos that go on where they ended say that we did not restart.
+            let hello_seqno = self.retired.remove(&id).unwrap_or(Seqno(self.random_u16()));
+            let interface = Interface::new(config, hello_seqno, self.random(), now);
+            self.interfaces.insert(id, interface);
+        }
+        self.hello_soon(id, now);
+        if let Some(interface) = self.interfaces.get_mut(&id) {
+            interface.outbox.push(Tlv::RouteRequest { prefix: None }, now);
+        }
     }
 
     /// Stops to speak on an interface and forgets its neighbours and their routes.
     pub fn remove_interface(&mut self, id: InterfaceId, now: Instant) {
-        if self.interfaces.remove(&id).is_none() {
-            return;
+        let Some(interface) = self.interfaces.remove(&id) else { return };
+        if self.retired.len() < RETIRED_INTERFACES {
+            self.retired.insert(id, interface.hello_seqno);
         }
         let gone: Vec<_> = self.neighbours.keys().filter(|key| key.interface == id).copied().collect();
         for key in gone {

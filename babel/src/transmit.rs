@@ -177,6 +177,11 @@ impl Router {
     fn write_ihu(&mut self, key: NeighbourKey, writer: &mut PacketWriter<'_>, now: Instant) {
         let Some(interface) = self.interfaces.get(&key.interface) else { return };
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
+        // Who was never heard is not told so: its Hello may be on the way.
+        if !neighbour.heard && !neighbour.told {
+            return;
+        }
+        neighbour.told = true;
         let echo = neighbour
             .echo
             .filter(|echo| now.saturating_duration_since(echo.received) < STALE_ECHO)

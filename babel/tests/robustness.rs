@@ -140,6 +140,25 @@ fn restart_with_a_lost_seqno_is_recovered_in_seconds() {
 }
 
 #[test]
+fn an_interface_that_is_added_again_keeps_its_routes() {
+    let mut network = square(17);
+    network.run(seconds(20));
+    let config = |local: &str| babel::InterfaceConfig::new(local.parse().unwrap());
+    network.with_router(1, |router, now| router.add_interface(InterfaceId(0), config("fe80::1:2"), now));
+    network.run(seconds(5));
+    let lost = |n: &Network| n.log.iter().any(|(_, _, event)| matches!(event, Event::RouteLost { .. }));
+    assert!(!lost(&network) && network.path(0, 2) == Some(vec![0, 1, 2]));
+    // Removed for a moment: the router itself loses the routes, its neighbours do not take it for a new one.
+    network.with_router(1, |router, now| {
+        router.remove_interface(InterfaceId(0), now);
+        router.add_interface(InterfaceId(0), config("fe80::1:2"), now);
+    });
+    network.run(seconds(5));
+    assert_eq!(network.changes(0, prefix_of(2), seconds(20)), 0);
+    assert!(network.path(2, 0).is_some());
+}
+
+#[test]
 fn restart_with_a_persisted_seqno_is_not_even_noticed_elsewhere() {
     let mut network = square(9);
     network.run(seconds(20));
