@@ -51,6 +51,9 @@ use std::time::{Duration, Instant};
 /// How often the node looks at what the data path counted: proof of life, first packets on new SAs.
 const OBSERVATION_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often metrics are read again: Babel tells only when a route takes another way.
+const METRIC_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What a node starts with besides its settings.
 pub struct Startup {
     /// Signs for the node.
@@ -84,6 +87,7 @@ pub struct Node {
     forwarding_changed: bool,
     kernel_changed: bool,
     next_observation: Option<Instant>,
+    next_metrics: Instant,
     /// Health of what the driver cares for: kernel, sockets, disk.
     host_health: Vec<Health>,
     started: Instant,
@@ -123,6 +127,7 @@ impl Node {
             forwarding_changed: true,
             kernel_changed: true,
             next_observation: None,
+            next_metrics: now,
             host_health: Vec::new(),
             started: now,
             down: VecDeque::new(),
@@ -227,6 +232,10 @@ impl Node {
         if self.next_observation.is_some_and(|at| at <= now) {
             self.observe_data_path(now);
             self.next_observation = Some(now + OBSERVATION_INTERVAL);
+            if self.next_metrics <= now {
+                self.next_metrics = now + METRIC_INTERVAL;
+                self.refresh_metrics(now);
+            }
         }
         self.ike.handle_timeout(now);
         self.babel.handle_timeout(now);

@@ -186,6 +186,11 @@ impl Node {
         Some(nearest.name.clone())
     }
 
+    /// Whether a policy's exit is chosen by distance and another is the nearest by now.
+    pub(super) fn wants_another_exit(&self, policy: &PolicyRuntime) -> bool {
+        policy.is_nearest() && self.nearest_exit(policy).as_ref() != policy.exit_node()
+    }
+
     /// The selected route that covers an address, if its link is up.
     pub(super) fn route_to(&self, address: IpAddr) -> Option<(IpNet, &super::SelectedRoute)> {
         let longest = if address.is_ipv4() { 32 } else { 128 };

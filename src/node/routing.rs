@@ -192,6 +192,16 @@ impl Node {
         self.events.push_back(NodeEvent::RouteChanged { prefix: prefix.to_string(), via, metric });
     }
 
+    /// Read the metrics of selected routes again. A policy that wants the nearest exit may choose another.
+    pub(super) fn refresh_metrics(&mut self, now: Instant) {
+        for report in self.babel.selected(now).into_iter().filter(|report| report.prefix.source.is_none()) {
+            if let Some(route) = self.routes.get_mut(&report.prefix.destination) {
+                route.metric = report.metric;
+            }
+        }
+        self.forwarding_changed |= self.policies.iter().any(|policy| self.wants_another_exit(policy));
+    }
+
     fn note_neighbour(&mut self, interface: InterfaceId, up: bool) {
         let peer = self.peer_of(interface);
         self.events.push_back(NodeEvent::Neighbour { peer, up });
