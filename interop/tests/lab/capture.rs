@@ -33,7 +33,8 @@ fn record() -> Recording {
     });
     wait_policy(&scene, PolicyState::Up);
     let first = spis(&scene);
-    for target in [scene.address("bravo"), scene.site("charlie").inside(), scene.site("charlie").inside_v6()] {
+    for target in [scene.address("bravo"), scene.site("charlie").inside(), scene.site("charlie").inside_v6()]
+    {
         let source = target.is_ipv4().then(|| scene.site("alpha").inside());
         let report = Pinger { source, payload: 900, ..Pinger::new(target) }.run(scene.host("alpha")).unwrap();
         assert_eq!(report.received, report.sent, "{target}");
@@ -76,7 +77,7 @@ fn nothing_else_is_on_the_wire(capture: &Path) {
     let mut seen = Vec::new();
     for frame in read(capture) {
         match classify(&frame) {
-            Kind::Neighbours => {}
+            Kind::Neighbours | Kind::NobodyThere(PORT) => {}
             Kind::Datagram(datagram)
                 if datagram.source.port() == PORT && datagram.destination.port() == PORT =>
             {
@@ -92,7 +93,9 @@ fn nothing_else_is_on_the_wire(capture: &Path) {
 }
 
 fn tshark_decodes_the_handshake(judge: &Judge<'_>) {
-    let malformed = judge.fields("_ws.malformed || _ws.expert.severity == error", &["frame.number", "_ws.expert"]);
+    // Not Babel: tshark 4.0 reads past the end of a packet whose last TLV is an IHU with timestamps.
+    let malformed = "(_ws.malformed || _ws.expert.severity == error) && !babel";
+    let malformed = judge.fields(malformed, &["frame.number", "frame.protocols", "_ws.expert"]);
     assert!(malformed.is_empty(), "{malformed:?}");
     let exchanges = judge.fields("isakmp", &["isakmp.exchangetype", "isakmp.typepayload"]);
     let of = |exchange: &str| exchanges.iter().filter(|row| row[0] == exchange).collect::<Vec<_>>();

@@ -90,11 +90,21 @@ pub(crate) fn kernel_state(host: &Host) -> Vec<String> {
         "ip -o addr",
         "nft list ruleset",
     ];
-    // Lifetimes and counters tick.
-    let ticks = |line: &str| line.contains("expires") || line.contains("counter");
+    // Lifetimes and counters tick; each TUN device gets a number and a link-local address of its own.
+    let changes = |line: &str| {
+        line.contains("expires")
+            || line.contains("counter")
+            || (line.contains("viamesh0") && line.contains("fe80:"))
+    };
+    let unnumbered = |line: &str| match line.split_once(": ") {
+        Some((number, rest)) if number.parse::<u32>().is_ok() && rest.starts_with("viamesh0") => {
+            rest.to_owned()
+        }
+        _ => line.to_owned(),
+    };
     let lines = listings.iter().flat_map(|listing| {
         let text = system(host, listing);
-        text.lines().filter(|line| !ticks(line)).map(str::to_owned).collect::<Vec<_>>()
+        text.lines().filter(|line| !changes(line)).map(unnumbered).collect::<Vec<_>>()
     });
     let mut lines: Vec<_> = lines.collect();
     lines.sort();

@@ -2,7 +2,7 @@
 
 use crate::cleanliness::{busy_node, kernel_state, wait_busy};
 use crate::scene::{Internet, PATIENCE};
-use lab::{Pinger, ProbeFilter};
+use lab::{Pinger, ProbeFilter, wait_until};
 
 #[test]
 fn a_start_after_a_kill_adopts_what_was_left_and_doubles_nothing() {
@@ -17,7 +17,14 @@ fn a_start_after_a_kill_adopts_what_was_left_and_doubles_nothing() {
     scene.mesh.wait_connected(PATIENCE).unwrap();
     wait_busy(&scene);
     // The device is a new one, so the order in which its routes come back may differ for a moment.
-    scene.wait("the same state as before the crash", || kernel_state(&alpha) == first_run);
+    let differs = || {
+        let (now, then) = (kernel_state(&alpha), &first_run);
+        let new: Vec<_> = now.iter().filter(|line| !then.contains(line)).cloned().collect();
+        let gone: Vec<_> = then.iter().filter(|line| !now.contains(line)).cloned().collect();
+        (now != *then).then_some((now.len(), new, gone))
+    };
+    let settled = wait_until(PATIENCE, "the same state as before the crash", || differs().is_none());
+    settled.unwrap_or_else(|error| panic!("{error}: {:?}, {} lines before", differs(), first_run.len()));
     scene.mesh.stop("alpha").unwrap();
     assert_eq!(kernel_state(&alpha), before);
 }

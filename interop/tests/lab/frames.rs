@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 const ETHERNET: usize = 14;
+const ICMP: u8 = 1;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const HOP_BY_HOP: u8 = 0;
@@ -16,6 +17,8 @@ pub(crate) enum Kind {
     Neighbours,
     /// A UDP datagram.
     Datagram(Datagram),
+    /// The kernel's answer to a datagram for a UDP port that nobody has: the daemon is not there yet, or no longer.
+    NobodyThere(u16),
     /// Anything else.
     Foreign,
 }
@@ -71,10 +74,20 @@ fn ipv4(packet: &[u8]) -> Option<Kind> {
     let header = usize::from(packet.first()? & 15) * 4;
     let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
     let address = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<4>()?));
-    if *packet.get(9)? != UDP {
-        return None;
+    let payload = packet.get(header..length)?;
+    match *packet.get(9)? {
+        UDP => udp(address(12)?, address(16)?, payload),
+        ICMP => nobody_there(payload),
+        _ => None,
     }
-    udp(address(12)?, address(16)?, packet.get(header..length)?)
+}
+
+/// An ICMP message about a closed port (type 3, code 3), which quotes the datagram.
+fn nobody_there(message: &[u8]) -> Option<Kind> {
+    let quoted = message.get(8..)?;
+    let header = usize::from(quoted.first()? & 15) * 4;
+    let port = u16::from_be_bytes(*quoted.get(header + 2..)?.first_chunk()?);
+    (message.starts_with(&[3, 3]) && *quoted.get(9)? == UDP).then_some(Kind::NobodyThere(port))
 }
 
 fn ipv6(packet: &[u8]) -> Option<Kind> {

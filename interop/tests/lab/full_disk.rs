@@ -36,7 +36,10 @@ fn a_full_disk_is_told_and_harms_no_tunnel() {
     scene.mesh.wait_connected(crate::scene::PATIENCE).unwrap();
     scene.wait("a message about the disk", || {
         let status = scene.mesh.status("alpha").unwrap();
-        status.problems.iter().any(|problem| problem.code.starts_with("disk/") && !problem.next_step.is_empty())
+        status
+            .problems
+            .iter()
+            .any(|problem| problem.code.starts_with("disk/") && !problem.next_step.is_empty())
     });
     assert!(scene.log("alpha").contains("No space left"), "{}", scene.log("alpha"));
     scene.ping("alpha", scene.address("bravo"));

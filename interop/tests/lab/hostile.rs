@@ -31,9 +31,11 @@ fn is_complete(report: &UdpReport) -> bool {
     (report.lost(), report.duplicates, report.refused) == (0, 0, 0)
 }
 
-/// The SPIs of all SAs of a node and where its peer is: what an attack must not change.
+/// The SPIs of all SAs of a node and where its peer is: what an attack must not change. Half-open IKE SAs of
+/// strangers don't count.
 fn tunnel(scene: &Scene, name: &str, peer: &str) -> (Vec<String>, Option<PathStatus>) {
-    let spis = scene.associations(name).associations.into_iter().flat_map(|ike| {
+    let associations = scene.associations(name).associations.into_iter();
+    let spis = associations.filter(|ike| ike.state == "established").flat_map(|ike| {
         let children = ike.children.into_iter().flat_map(|child| [child.inbound_spi, child.outbound_spi]);
         [ike.initiator_spi, ike.responder_spi].into_iter().chain(children).collect::<Vec<_>>()
     });

@@ -2,7 +2,7 @@
 
 use crate::scene::{Internet, PATIENCE, QUICK, Scene};
 use ipnet::IpNet;
-use lab::{Host, Interface, LinkSettings, Responder, SegmentConfig, ask_responder};
+use lab::{Host, Interface, Responder, SegmentConfig, ask_responder};
 use std::net::SocketAddr;
 
 /// Charlie is connected to a web server, and a computer is behind alpha.
@@ -20,11 +20,12 @@ fn build(policy: &str) -> Outside {
     let internet = Internet::new(&["alpha", "bravo", "charlie"], 20);
     let world = &internet.world;
     let computer = world.host("computer").unwrap();
-    let cable = world.link(&internet.site("alpha").host, &computer, LinkSettings::PERFECT).unwrap();
+    // Without addresses of the lab's own: the computer would speak from those.
+    let cable = SegmentConfig { v4: None, v6: None, ..world.segment_config("cable") };
+    let cable = world.segment_with(cable).unwrap();
     let net = |text: &str| text.parse::<IpNet>().unwrap();
-    for (host, interface, last) in
-        [(&internet.site("alpha").host, cable.a(), "254"), (&computer, cable.b(), "2")]
-    {
+    for (host, last) in [(&internet.site("alpha").host, "254"), (&computer, "2")] {
+        let interface = cable.attach(host).unwrap();
         host.add_address(&interface.name, net(&format!("10.1.0.{last}/24"))).unwrap();
         host.add_address(&interface.name, net(&format!("fd00:0:0:1::{last}/64"))).unwrap();
     }

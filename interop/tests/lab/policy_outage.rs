@@ -19,8 +19,13 @@ fn a_killed_stop_blocks_the_policy_and_nothing_leaks() {
     let mut scene = five_sites().start(node);
     settle(&scene);
     let (alpha, delta) = (scene.site("alpha").inside(), scene.site("delta").inside());
-    let pinger =
-        Pinger { source: Some(alpha), payload: UNIQUE, count: None, patience: PATIENCE, ..Pinger::new(delta) };
+    let pinger = Pinger {
+        source: Some(alpha),
+        payload: UNIQUE,
+        count: None,
+        patience: PATIENCE,
+        ..Pinger::new(delta)
+    };
 
     // All the time, from before the kill, probes are under way.
     let running = pinger.start(scene.host("alpha")).unwrap();

@@ -17,7 +17,13 @@ pub(crate) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Gives it the key logs of all nodes, in a configuration folder of its own.
-    pub(crate) fn new(host: &'a Host, directory: &Path, keylogs: &[PathBuf], capture: &Path, port: u16) -> Self {
+    pub(crate) fn new(
+        host: &'a Host,
+        directory: &Path,
+        keylogs: &[PathBuf],
+        capture: &Path,
+        port: u16,
+    ) -> Self {
         let config = directory.join("wireshark");
         std::fs::create_dir_all(&config).unwrap();
         // Both ends of a tunnel log the same keys.

@@ -60,8 +60,7 @@ fn visited(scene: &Scene, source: IpAddr, target: IpAddr, datagram: usize) -> Ve
     let log = scene.internet.world.probe_log();
     log.start(ProbeFilter::UdpPayload(datagram..=datagram));
     let source = Some(source);
-    let probe =
-        Pinger { source, count: Some(1), payload: UNIQUE, patience: PATIENCE, ..Pinger::new(target) };
+    let probe = Pinger { source, count: Some(1), payload: UNIQUE, patience: PATIENCE, ..Pinger::new(target) };
     let report = probe.run(scene.host("alpha")).unwrap();
     log.stop();
     assert_eq!(report.received, 1, "{target} does not answer");
