@@ -36,7 +36,8 @@ pub struct TunLinux {
 }
 
 impl TunLinux {
-    /// Opens the device and its queues. Addresses and routes are `src/kernel`'s work.
+    /// Opens the device and its queues. It stays down: bringing it up, addresses and routes are
+    /// `src/kernel`'s work.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_ADMIN, `ResourceBusy` if the name is taken, `NotFound`
@@ -118,6 +119,8 @@ fn build(config: &TunConfig, offload: bool) -> io::Result<SyncDevice> {
         .layer(Layer::L3)
         .offload(offload)
         .multi_queue(config.queues > 1)
+        // It comes up when its addresses are chosen: before that the kernel would invent one.
+        .enable(false)
         .build_sync()
 }
 
