@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 
-use crate::config::ConnectionId;
+use crate::config::{ConnectionId, Timers};
 use crate::event::{ChildReport, ChildSa, EspAlgorithm, Event, KeyLogTable};
 use crate::ike_sa::IkeSa;
 use crate::proposal::ChildSuite;
@@ -13,6 +13,9 @@ use crate::secret::SecretBytes;
 use crate::shared::Shared;
 use crate::traffic_selectors::ranges;
 use crate::wire::TrafficSelector;
+
+/// Longer than any peer waits between two attempts to get a response.
+const SUCCESSOR_FALLBACK: Duration = Duration::from_secs(60);
 
 pub(crate) struct Child {
     pub(crate) spi_in: u32,
@@ -96,7 +99,7 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
         phase: ChildPhase::Installed,
         established: now,
         rekey_at: Some(now + jittered(shared.config.timers.child_rekey, shared)),
-        sure_at: (!agreement.initiator).then(|| now + shared.config.timers.outbound_fallback),
+        sure_at: (!agreement.initiator).then(|| sure_at(&shared.config.timers, agreement.from_ike_auth, now)),
         from_ike_auth: agreement.from_ike_auth,
         delete_at: None,
     };
@@ -124,6 +127,15 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
     }
     sa.children.push(child);
     shared.choose_outbound(connection);
+}
+
+/// When a CHILD SA that we responded for counts as known to the peer although nothing proved it.
+///
+/// One that came with CREATE_CHILD_SA has a predecessor, which stays good until the peer deletes it. A peer that
+/// lacks our response asks again only after many seconds, so there is no hurry.
+pub(crate) fn sure_at(timers: &Timers, from_ike_auth: bool, now: Instant) -> Instant {
+    let fallback = timers.outbound_fallback;
+    now + if from_ike_auth { fallback } else { fallback.max(SUCCESSOR_FALLBACK) }
 }
 
 /// `age` less a random part of up to the configured percentage.

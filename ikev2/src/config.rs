@@ -98,7 +98,8 @@ pub struct Timers {
     pub dial_retry_max: Duration,
     /// How long the inbound half of a replaced CHILD SA goes on receiving stragglers.
     pub inbound_overlap: Duration,
-    /// When a responder switches to a new outbound SA although nothing proved that the peer has it.
+    /// When a responder switches to the outbound SA of IKE_AUTH although nothing proved that the peer has it. For
+    /// one that replaces another it waits longer: the other stays good until the peer deletes it.
     pub outbound_fallback: Duration,
     /// How long a closed IKE SA still answers retransmissions of the request that closed it.
     pub closed_linger: Duration,

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::child_sa::sure_at;
 use crate::config::Path;
 use crate::error::{Malformed, Violation};
 use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
@@ -93,7 +94,7 @@ fn handle_request(
 fn postpone_switch(sa: &mut IkeSa, shared: &Shared, now: Instant) {
     for child in &mut sa.children {
         if child.sure_at.is_some() {
-            child.sure_at = Some(now + shared.config.timers.outbound_fallback);
+            child.sure_at = Some(sure_at(&shared.config.timers, child.from_ike_auth, now));
         }
     }
 }

@@ -47,6 +47,23 @@ fn the_responder_of_a_rekey_switches_only_when_the_initiator_surely_has_the_new_
 }
 
 #[test]
+fn the_responder_of_a_rekey_does_not_tire_of_waiting_for_a_peer_that_lacks_the_response() {
+    let mut pair = Pair::established(12, calm());
+    let old = *pair.a.children.keys().next().unwrap();
+    let (old_out, now) = (pair.b.outbound, pair.now);
+    pair.check_outbound = true;
+    // Request and response take turns: the first five responses are lost.
+    pair.lose.extend((0..5).map(|round| pair.counter + 2 * round + 1));
+    pair.a.endpoint.rekey_child(old, now);
+    pair.drive_for(Duration::from_secs(10));
+    assert_eq!(pair.b.outbound, old_out);
+    pair.drive_for(Duration::from_secs(30));
+    assert_ne!(pair.b.outbound, old_out);
+    assert_eq!(pair.outbound_violations, [""; 0]);
+    pair.assert_one_tunnel();
+}
+
+#[test]
 fn traffic_on_the_new_association_is_proof_enough() {
     let mut pair = Pair::established(3, calm());
     let (old, old_out) = (*pair.a.children.keys().next().unwrap(), pair.b.outbound);
