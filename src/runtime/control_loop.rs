@@ -5,7 +5,7 @@ use super::key_log::KeyLog;
 use super::start_error::StartError;
 use super::state_file::SeqnoFile;
 use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
-use crate::control::{Incoming, Responder};
+use crate::control::{Incoming, Reply, Responder};
 use crate::forwarding::{Down, LinkId};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
@@ -170,11 +170,23 @@ impl ControlLoop {
         self.next_client += 1;
         let client = ClientId(self.next_client);
         match self.node.handle_request(client, &incoming.request, self.host.clock.now()) {
-            Some(reply) => incoming.responder.finish(reply),
+            Some(reply) => incoming.responder.finish(self.with_drops(reply)),
             None => {
                 self.calls.insert(client, incoming.responder);
             }
         }
+    }
+
+    /// A status tells what the workers have discarded, too.
+    fn with_drops(&self, mut reply: Reply) -> Reply {
+        if let Reply::Status(report) = &mut reply {
+            for worker in &self.host.workers {
+                for (reason, packets) in worker.counters().drops.iter() {
+                    *report.drops.entry(reason.name().to_owned()).or_default() += packets;
+                }
+            }
+        }
+        reply
     }
 
     fn take_news(&mut self, news: HostNews) {

@@ -1,5 +1,6 @@
 //! `viamesh status`: who is up, which way, how far.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,6 +32,9 @@ pub struct StatusReport {
     pub policies: Vec<PolicyStatus>,
     /// What is wrong, worst first.
     pub problems: Vec<Health>,
+    /// Packets discarded since the daemon started, by the name of the reason; what never happened is not listed.
+    #[serde(default)]
+    pub drops: BTreeMap<String, u64>,
 }
 
 /// State of another node.
@@ -428,6 +432,7 @@ mod tests {
                 text: "echo has not answered since 14:02 (IKE_SA_INIT, 7 tries)".to_owned(),
                 next_step: "Is udp 13000 open there?".to_owned(),
             }],
+            drops: BTreeMap::from([("unknown_spi".to_owned(), 3)]),
         }
     }
 

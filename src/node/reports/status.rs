@@ -37,6 +37,8 @@ impl Node {
             nodes,
             policies: self.policies.iter().map(|policy| self.policy_status(policy)).collect(),
             problems: self.problems(),
+            // The workers count them: whoever drives the node adds them.
+            drops: BTreeMap::new(),
         })
     }
 
