@@ -139,7 +139,7 @@ fn damaged(recorded: &[Vec<u8>], count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn garbage_harms_nothing() {
+fn garbage_is_counted_and_harms_nothing() {
     let siege = siege();
     let mut random = Random::new(3);
     let garbage = |number: usize| {
@@ -151,6 +151,8 @@ fn garbage_harms_nothing() {
         payload
     };
     siege.endure((0..ATTACK).map(garbage).collect());
+    let drops = siege.scene.mesh.status("alpha").unwrap().drops;
+    assert!(drops.get("unknown_spi").is_some_and(|count| *count > 1000), "{drops:?}");
 }
 
 #[test]
