@@ -22,6 +22,12 @@ enum Command {
     Setup,
     /// Run everything that a change must pass: format, lints, docs, unit, simulation and lab tests.
     Test(suite::TestArguments),
+    /// Run a benchmark, e.g. `cargo xtask bench pump --json FILE`; best on a machine that does nothing else.
+    Bench {
+        /// Name and arguments of the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run a fuzz target of one of the cores, e.g. `cargo xtask fuzz babel/packet --seconds 600`.
     Fuzz {
         /// CRATE/TARGET, e.g. `esp/open`.
@@ -36,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Test(arguments) => suite::run(&arguments),
+        Command::Bench { arguments } => suite::bench(&arguments),
         Command::Fuzz { target, seconds } => suite::fuzz(&target, seconds),
     };
     match outcome {

@@ -73,8 +73,20 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
 pub(crate) fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
     let (core, name) = target.split_once('/').ok_or("the target is CRATE/TARGET, e.g. `esp/open`")?;
     let mut command = std::process::Command::new("cargo");
-    command
-        .current_dir(core)
-        .args(["+nightly", "fuzz", "run", name, "--", &format!("-max_total_time={seconds}")]);
+    command.current_dir(core).args([
+        "+nightly",
+        "fuzz",
+        "run",
+        name,
+        "--",
+        &format!("-max_total_time={seconds}"),
+    ]);
     step::run(&format!("fuzz {target}"), &mut command)
+}
+
+/// Run a benchmark, built for speed.
+pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
+    let mut command = step::cargo(&["run", "--release", "--quiet", "--package", "bench", "--"]);
+    command.args(arguments);
+    step::run("benchmark", &mut command)
 }
