@@ -99,8 +99,10 @@ fn cores_depend_on_no_sibling_and_on_nothing_that_touches_the_system() {
             }
             let node = resolve.nodes.iter().find(|n| n.id == *id).expect("a node of the graph");
             pending.extend(node.deps.iter().filter_map(|dependency| {
-                let normal =
-                    dependency.dep_kinds.iter().any(|kind| kind.kind == cargo_metadata::DependencyKind::Normal);
+                let normal = dependency
+                    .dep_kinds
+                    .iter()
+                    .any(|kind| kind.kind == cargo_metadata::DependencyKind::Normal);
                 normal.then_some(&dependency.pkg)
             }));
         }
@@ -127,7 +129,8 @@ fn cores_forbid_unsafe_and_read_no_clock() {
 #[test]
 fn the_pure_parts_of_the_daemon_stay_pure() {
     let folders = ["src/node", "src/policy", "src/forwarding"];
-    let words = ["crate::runtime", "crate::kernel::apply", "tokio", "UdpSocket", "Instant::now", "SystemTime::now"];
+    let words =
+        ["crate::runtime", "crate::kernel::apply", "tokio", "UdpSocket", "Instant::now", "SystemTime::now"];
     let found = uses(&folders, &words);
     assert!(found.is_empty(), "pure code touches no socket, clock or executor:\n{}", found.join("\n"));
 }

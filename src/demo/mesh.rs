@@ -111,13 +111,19 @@ impl Mesh {
         let mut nodes = BTreeMap::new();
         for (host, spec) in members {
             let folder = directory.join(&spec.name);
-            std::fs::create_dir_all(folder.join("state")).map_err(|e| format!("{}: {e}", folder.display()))?;
+            std::fs::create_dir_all(folder.join("state"))
+                .map_err(|e| format!("{}: {e}", folder.display()))?;
             registry.push_str(&registry_entry(spec, &write_key(&folder)?));
             let config = folder.join("node.yaml");
             write(&config, &node_file(spec, directory, &folder))?;
             let socket = folder.join("control.sock");
-            let node =
-                MeshNode { host: host.clone(), config, socket, process: None, arguments: spec.arguments.clone() };
+            let node = MeshNode {
+                host: host.clone(),
+                config,
+                socket,
+                process: None,
+                arguments: spec.arguments.clone(),
+            };
             nodes.insert(spec.name.clone(), node);
         }
         write(&directory.join("registry.yaml"), &registry)?;
@@ -163,7 +169,11 @@ impl Mesh {
             return Err(format!("{name} does not run"));
         };
         let status = process.stop(Duration::from_secs(20)).map_err(|error| error.to_string())?;
-        if status.success() { Ok(()) } else { Err(format!("{name} ended with {status}:\n{}", process.log_tail(20))) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("{name} ended with {status}:\n{}", process.log_tail(20)))
+        }
     }
 
     /// One node.
@@ -236,8 +246,12 @@ impl Mesh {
     /// # Errors
     /// When that takes too long, with what is missing.
     pub fn wait_connected(&self, limit: Duration) -> Outcome<()> {
-        let running: Vec<&str> =
-            self.nodes.iter().filter(|(_, node)| node.process.is_some()).map(|(name, _)| name.as_str()).collect();
+        let running: Vec<&str> = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.process.is_some())
+            .map(|(name, _)| name.as_str())
+            .collect();
         let all_up = || {
             running.iter().all(|from| {
                 self.status(from).is_ok_and(|status| {
@@ -257,8 +271,12 @@ impl Mesh {
     /// # Errors
     /// When that takes too long.
     pub fn wait_path(&self, from: &str, to: &str, via: Option<&str>, limit: Duration) -> Outcome<()> {
-        let what = format!("{from} reaches {to} {}", via.map_or("directly".to_owned(), |via| format!("through {via}")));
-        wait_until(limit, &what, || self.goes(from, to, via)).map_err(|error| format!("{error}\n{}", self.describe()))
+        let what = format!(
+            "{from} reaches {to} {}",
+            via.map_or("directly".to_owned(), |via| format!("through {via}"))
+        );
+        wait_until(limit, &what, || self.goes(from, to, via))
+            .map_err(|error| format!("{error}\n{}", self.describe()))
     }
 
     /// The address of a node in the mesh.
@@ -282,7 +300,11 @@ impl Mesh {
             match self.status(name) {
                 Ok(status) => {
                     for peer in status.nodes {
-                        let _ = writeln!(text, "    {} {:?} {:?} rtt {:?}", peer.node, peer.state, peer.path, peer.rtt_ms);
+                        let _ = writeln!(
+                            text,
+                            "    {} {:?} {:?} rtt {:?}",
+                            peer.node, peer.state, peer.path, peer.rtt_ms
+                        );
                     }
                 }
                 Err(error) => {
@@ -300,7 +322,8 @@ impl Mesh {
 fn registry_entry(spec: &NodeSpec, public_key: &str) -> String {
     let mut text = format!("  - common_name: {}\n    endpoints:\n", spec.name);
     for (serial, family) in spec.families.iter().enumerate() {
-        let address = spec.addresses.get(serial).map_or(String::new(), |address| format!("address: \"{address}\", "));
+        let address =
+            spec.addresses.get(serial).map_or(String::new(), |address| format!("address: \"{address}\", "));
         let _ = writeln!(
             text,
             "    - {{ serial_number: \"{serial}\", address_family: {family}, {address}port: {PORT} }}"

@@ -39,7 +39,8 @@ struct Demo {
 /// In words: what was tried, what went wrong, and what to do.
 pub fn run(options: &DemoOptions) -> Result<(), String> {
     become_able()?;
-    let binary = std::env::current_exe().map_err(|error| format!("cannot find the viamesh program: {error}"))?;
+    let binary =
+        std::env::current_exe().map_err(|error| format!("cannot find the viamesh program: {error}"))?;
     let mut demo = Demo::build(&binary)?;
     demo.play()?;
     if let Some(path) = &options.json {

@@ -24,9 +24,11 @@ pub(super) fn keep(world: &World, mesh: &Mesh, stage: &Stage) -> Result<(), Stri
     let folder = folder();
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     world.publish(&folder.join("roster.json")).map_err(|error| error.to_string())?;
-    let sockets = Sockets(mesh.names().map(|name| (name.to_owned(), mesh.node(name).socket.clone())).collect());
+    let sockets =
+        Sockets(mesh.names().map(|name| (name.to_owned(), mesh.node(name).socket.clone())).collect());
     let text = serde_json::to_string(&sockets).map_err(|error| error.to_string())?;
-    std::fs::write(folder.join("sockets.json"), text).map_err(|error| format!("{}: {error}", folder.display()))?;
+    std::fs::write(folder.join("sockets.json"), text)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
     stage.title("The world stays up. In another terminal: viamesh demo shell tokyo");
     stage.remark("there: viamesh status, viamesh routes, viamesh trace 10.1.0.1, ping, tcpdump -i viamesh0");
     stage.remark("press Enter to take it down");
@@ -45,7 +47,8 @@ pub fn shell(city: &str) -> Result<(), String> {
     let no_demo = "no demo is kept up: run `cargo demo --keep` in another terminal";
     let roster = Roster::read(&folder.join("roster.json")).map_err(|_| no_demo.to_owned())?;
     let text = std::fs::read_to_string(folder.join("sockets.json")).map_err(|_| no_demo.to_owned())?;
-    let sockets: Sockets = serde_json::from_str(&text).map_err(|error| format!("the demo's files: {error}"))?;
+    let sockets: Sockets =
+        serde_json::from_str(&text).map_err(|error| format!("the demo's files: {error}"))?;
     roster.enter(city).map_err(|error| error.to_string())?;
     let program = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let mut command = Command::new(&program);

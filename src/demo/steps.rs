@@ -47,7 +47,8 @@ impl Demo {
         let started = Instant::now();
         self.mesh.start()?;
         let up = || CITIES.iter().all(|city| all_links_up(&self.mesh, city.name));
-        wait_until(PATIENCE, "all tunnels are up", up).map_err(|e| format!("{e}\n{}", self.mesh.describe()))?;
+        wait_until(PATIENCE, "all tunnels are up", up)
+            .map_err(|e| format!("{e}\n{}", self.mesh.describe()))?;
         let took = started.elapsed();
         self.stage.result("all tunnels are up after", &ms(took));
         self.mesh.wait_connected(PATIENCE)?;
@@ -89,7 +90,8 @@ impl Demo {
 
     /// One probe takes the journey that the policy names.
     pub(super) fn journey(&mut self) -> Result<(), String> {
-        self.stage.heading("A policy in Tokyo: to New York's network by Singapore, Frankfurt and Singapore again");
+        self.stage
+            .heading("A policy in Tokyo: to New York's network by Singapore, Frankfurt and Singapore again");
         for (a, b) in JOURNEY.iter().zip(JOURNEY.iter().skip(1)) {
             self.mesh.wait_path(a.name, b.name, None, PATIENCE)?;
         }
@@ -109,7 +111,10 @@ impl Demo {
         log.stop();
         let visited = log.journey();
         self.stage.remark("one probe of unique size, as the link emulator saw it:");
-        self.stage.result(&visited.join(" > "), if visited == expected { "as the policy says" } else { "NOT as the policy says" });
+        self.stage.result(
+            &visited.join(" > "),
+            if visited == expected { "as the policy says" } else { "NOT as the policy says" },
+        );
         if let Some(rtt) = report.median() {
             self.stage.result("round trip of the probe (it comes back directly)", &ms(rtt));
         }
@@ -120,7 +125,8 @@ impl Demo {
 
     /// The relay is killed while traffic runs through it.
     pub(super) fn failover(&mut self) -> Result<(), String> {
-        self.stage.heading("Transit turns bad again, traffic relays through Singapore, and Singapore is killed");
+        self.stage
+            .heading("Transit turns bad again, traffic relays through Singapore, and Singapore is killed");
         self.set_transit(BAD_TRANSIT_MS)?;
         self.mesh.wait_path(TOKYO.name, FRANKFURT.name, Some(SINGAPORE.name), PATIENCE)?;
         self.mesh.wait_path(FRANKFURT.name, TOKYO.name, Some(SINGAPORE.name), PATIENCE)?;
@@ -131,11 +137,13 @@ impl Demo {
             ..Pinger::new(self.mesh_address(FRANKFURT)?)
         };
         let running = pinger.start(self.cities.host(TOKYO)).map_err(|error| error.to_string())?;
-        wait_until(PATIENCE, "the probes are answered", || running.received() > 20).map_err(|e| e.to_string())?;
+        wait_until(PATIENCE, "the probes are answered", || running.received() > 20)
+            .map_err(|e| e.to_string())?;
         self.mesh.kill(SINGAPORE.name);
         // What is under way at the kill still arrives within a round trip.
         let left_over = Instant::now() + Duration::from_millis(2 * BAD_TRANSIT_MS);
-        wait_until(PATIENCE, "the last answers are in", || Instant::now() > left_over).map_err(|e| e.to_string())?;
+        wait_until(PATIENCE, "the last answers are in", || Instant::now() > left_over)
+            .map_err(|e| e.to_string())?;
         let before = running.received();
         wait_until(PATIENCE, "traffic has recovered", || running.received() > before + 20)
             .map_err(|error| format!("{error}\n{}", self.mesh.describe()))?;
@@ -154,8 +162,10 @@ impl Demo {
         }
         let (left, right) = (host(&self.world, "left")?, host(&self.world, "right")?);
         let cable = self.world.veth(&left, &right).map_err(|error| error.to_string())?;
-        let specs =
-            [(left.clone(), NodeSpec::new(&left, &cable.a)), (right.clone(), NodeSpec::new(&right, &cable.b))];
+        let specs = [
+            (left.clone(), NodeSpec::new(&left, &cable.a)),
+            (right.clone(), NodeSpec::new(&right, &cable.b)),
+        ];
         let mut pair = Mesh::prepare(&self.world.directory().join("cable"), self.mesh.binary(), &specs)?;
         pair.start()?;
         pair.wait_connected(PATIENCE)?;

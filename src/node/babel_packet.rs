@@ -1,7 +1,7 @@
 //! Babel packets inside a tunnel: UDP over IPv6 between link-local addresses.
 
-use srv6::ip::udp::{IPV6_HEADERS_LEN, UdpOverIpv6, UdpView};
 use srv6::ip::ipv6::Ipv6View;
+use srv6::ip::udp::{IPV6_HEADERS_LEN, UdpOverIpv6, UdpView};
 use std::net::Ipv6Addr;
 
 /// DSCP CS6, network control, as BIRD and babeld mark their packets.

@@ -109,7 +109,9 @@ impl NodeEvent {
     /// How loud the event is in the log.
     pub fn level(&self) -> Level {
         match self {
-            Self::LinkUp { .. } | Self::LinkDown { .. } | Self::Policy { .. } | Self::PeerMoved { .. } => Level::Info,
+            Self::LinkUp { .. } | Self::LinkDown { .. } | Self::Policy { .. } | Self::PeerMoved { .. } => {
+                Level::Info
+            }
             Self::Trouble { .. } => Level::Warn,
             Self::DialFailed { tries, .. } if *tries == 1 => Level::Info,
             Self::Rekeyed { .. }

@@ -24,7 +24,11 @@ pub fn claim(kernel: &KernelSettings) -> Claim {
 
 /// Nodes that share a host (each with a TUN of its own) have a table each.
 fn nft_table(kernel: &KernelSettings) -> String {
-    if kernel.tun == KernelSettings::default().tun { "viamesh".to_owned() } else { format!("viamesh-{}", kernel.tun) }
+    if kernel.tun == KernelSettings::default().tun {
+        "viamesh".to_owned()
+    } else {
+        format!("viamesh-{}", kernel.tun)
+    }
 }
 
 impl Node {

@@ -56,7 +56,8 @@ fn planned(
     let name = settings.display_name(&peer.name);
     let refuse = |problem: &dyn std::fmt::Display| format!("no link to {name}: {problem}");
     let local_id = own_identity(settings, local).map_err(|e| refuse(&e))?;
-    let remote_id = peer_identity(&peer.identity, &peer.name, &remote.serial_number).map_err(|e| refuse(&e))?;
+    let remote_id =
+        peer_identity(&peer.identity, &peer.name, &remote.serial_number).map_err(|e| refuse(&e))?;
     let keys: Result<Vec<_>, _> =
         peer.public_keys.iter().map(|key| VerifyingKey::from_bytes(&key.to_bytes())).collect();
     let address = remote_address(remote);

@@ -56,7 +56,8 @@ impl From<&Policy> for PolicyRuntime {
             if_unreachable: policy.if_unreachable,
             via: policy.via.clone(),
             exit: policy.exit.clone(),
-            internet: policy.exit == Exit::Nearest || policy.to.iter().any(|network| network.prefix_len() == 0),
+            internet: policy.exit == Exit::Nearest
+                || policy.to.iter().any(|network| network.prefix_len() == 0),
             journey: Vec::new(),
             segments: Vec::new(),
             encapsulation: None,
@@ -98,10 +99,12 @@ struct Resolved {
 impl Node {
     /// Look at all policies again after routes or links have changed.
     pub(super) fn update_policies(&mut self) {
-        let resolved: Vec<Resolved> = self.policies.iter().map(|policy| self.resolve_policy(policy)).collect();
+        let resolved: Vec<Resolved> =
+            self.policies.iter().map(|policy| self.resolve_policy(policy)).collect();
         for (policy, new) in self.policies.iter_mut().zip(resolved) {
             if policy.problem != new.problem {
-                self.events.push_back(NodeEvent::Policy { name: policy.name.clone(), problem: new.problem.clone() });
+                self.events
+                    .push_back(NodeEvent::Policy { name: policy.name.clone(), problem: new.problem.clone() });
             }
             policy.journey = new.journey;
             policy.segments = new.segments;

@@ -4,8 +4,8 @@ use super::Node;
 use super::link::Link;
 use crate::config::settings;
 use crate::forwarding::{
-    Forwarding, IfUnreachable, InboundEntry, LinkPath, Local, LocalAddresses, NextHop, PolicyPath, PolicyState,
-    PrefixTable, SidSpace, SpiTable,
+    Forwarding, IfUnreachable, InboundEntry, LinkPath, Local, LocalAddresses, NextHop, PolicyPath,
+    PolicyState, PrefixTable, SidSpace, SpiTable,
 };
 use crate::policy::Rule;
 use ipnet::{IpNet, Ipv6Net};

@@ -77,13 +77,16 @@ impl Node {
 
     pub(super) fn update_import_policy(&mut self, now: Instant) {
         let endpoints = self.settings.peers().flat_map(|peer| &peer.endpoints);
-        let locators = self.settings.nodes.iter().map(|node| (IpNet::V6(node.locator), router_id(&node.name)));
+        let locators =
+            self.settings.nodes.iter().map(|node| (IpNet::V6(node.locator), router_id(&node.name)));
         let mut local_networks: Vec<IpNet> = own_prefixes(&self.settings).into_iter().collect();
         local_networks.extend(self.connected.iter().copied());
         let policy = ImportPolicy {
             accept_default_routes: false,
             local_networks,
-            endpoints: endpoints.filter_map(|endpoint| endpoint.address.as_ref()?.parse::<IpAddr>().ok()).collect(),
+            endpoints: endpoints
+                .filter_map(|endpoint| endpoint.address.as_ref()?.parse::<IpAddr>().ok())
+                .collect(),
             locators: locators.collect(),
             denied: Vec::new(),
         };
@@ -108,8 +111,14 @@ impl Node {
         match babel_packet::unwrap(packet, link.link_local) {
             Some(found) => {
                 let (source, multicast) = (found.source, found.multicast);
-                let outcome =
-                    self.babel.handle_packet(InterfaceId(id.0), source, multicast, found.payload, arrival, now);
+                let outcome = self.babel.handle_packet(
+                    InterfaceId(id.0),
+                    source,
+                    multicast,
+                    found.payload,
+                    arrival,
+                    now,
+                );
                 if let Err(error) = outcome {
                     let reason = format!("bad Babel packet: {error}");
                     self.events.push_back(NodeEvent::Rejected { remote: link.peer.clone(), reason });
@@ -149,7 +158,8 @@ impl Node {
             babel::Event::NeighbourUp { interface, .. } => self.note_neighbour(interface, true),
             babel::Event::NeighbourDown { interface, .. } => self.note_neighbour(interface, false),
             babel::Event::Rejected { prefix, interface, reason, .. } => {
-                let text = format!("{}: did not take the route to {prefix}: {reason:?}", self.peer_of(interface));
+                let text =
+                    format!("{}: did not take the route to {prefix}: {reason:?}", self.peer_of(interface));
                 self.events.push_back(NodeEvent::Rejected { remote: self.peer_of(interface), reason: text });
             }
             babel::Event::DuplicateRouterId { prefix, interface, .. } => {
@@ -208,7 +218,9 @@ impl Node {
     }
 
     fn peer_of(&self, interface: InterfaceId) -> String {
-        self.links.get(&LinkId(interface.0)).map_or_else(|| "a removed link".to_owned(), |link| link.peer.clone())
+        self.links
+            .get(&LinkId(interface.0))
+            .map_or_else(|| "a removed link".to_owned(), |link| link.peer.clone())
     }
 
     /// Round-trip time and cost of each link's neighbour.
@@ -217,7 +229,8 @@ impl Node {
         reports
             .filter(|report| report.up)
             .map(|report| {
-                let quality = LinkQuality { rtt: report.rtt, cost: report.cost, loss_percent: report.loss_percent };
+                let quality =
+                    LinkQuality { rtt: report.rtt, cost: report.cost, loss_percent: report.loss_percent };
                 (LinkId(report.interface.0), quality)
             })
             .collect()

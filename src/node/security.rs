@@ -84,7 +84,9 @@ impl Node {
                 }
                 self.finish_link_down(LinkId(connection.0), reason.name(), now);
             }
-            Event::DialFailed { connection, what, tries } => self.handle_dial_failed(connection, &what, tries, now),
+            Event::DialFailed { connection, what, tries } => {
+                self.handle_dial_failed(connection, &what, tries, now)
+            }
             Event::ChildUp { connection, child } => self.handle_child_up(connection, &child),
             Event::ChildDown { connection, spi_in, reason, .. } => {
                 if let Some(link) = self.links.get_mut(&LinkId(connection.0)) {
@@ -110,21 +112,32 @@ impl Node {
         }
     }
 
-    fn handle_dial_failed(&mut self, connection: ConnectionId, what: &ikev2::DialFailure, tries: u32, now: Instant) {
+    fn handle_dial_failed(
+        &mut self,
+        connection: ConnectionId,
+        what: &ikev2::DialFailure,
+        tries: u32,
+        now: Instant,
+    ) {
         let Some(link) = self.links.get_mut(&LinkId(connection.0)) else { return };
         link.last_failure = Some(LastFailure { what: what.to_string(), tries, at: now });
         // The name may have another address by now.
         if let RemoteAddress::Name(name, port) = &link.address {
             self.resolve.push_back((link.id, name.clone(), *port));
         }
-        self.events.push_back(NodeEvent::DialFailed { peer: link.peer.clone(), what: what.to_string(), tries });
+        self.events.push_back(NodeEvent::DialFailed {
+            peer: link.peer.clone(),
+            what: what.to_string(),
+            tries,
+        });
     }
 
     fn handle_child_up(&mut self, connection: ConnectionId, child: &ChildSa) {
         let Some(link) = self.links.get_mut(&LinkId(connection.0)) else { return };
         match security_associations(child) {
             Ok((inbound, outbound)) => {
-                let child_state = Child { inbound: Arc::new(inbound), outbound: Arc::new(outbound), confirmed: false };
+                let child_state =
+                    Child { inbound: Arc::new(inbound), outbound: Arc::new(outbound), confirmed: false };
                 link.children.insert(child.spi_in, child_state);
                 if child.replaces.is_some() {
                     self.events.push_back(NodeEvent::Rekeyed { peer: link.peer.clone(), kind: "child" });
@@ -141,7 +154,8 @@ impl Node {
     fn handle_use_outbound(&mut self, connection: ConnectionId, spi_out: u32, now: Instant) {
         let id = LinkId(connection.0);
         let Some(link) = self.links.get_mut(&id) else { return };
-        let Some((spi_in, _)) = link.children.iter().find(|(_, child)| child.outbound.spi() == spi_out) else {
+        let Some((spi_in, _)) = link.children.iter().find(|(_, child)| child.outbound.spi() == spi_out)
+        else {
             return;
         };
         let was_up = link.is_up();
@@ -228,14 +242,8 @@ fn security_associations(child: &ChildSa) -> Result<(InboundSa, OutboundSa), esp
         EspAlgorithm::ChaCha20Poly1305 => Algorithm::ChaCha20Poly1305,
     };
     let backend = Backend::default();
-    let inbound = InboundSa::new(
-        child.spi_in,
-        algorithm,
-        child.key_in.expose(),
-        child.esn,
-        REPLAY_WINDOW,
-        backend,
-    )?;
+    let inbound =
+        InboundSa::new(child.spi_in, algorithm, child.key_in.expose(), child.esn, REPLAY_WINDOW, backend)?;
     let outbound = OutboundSa::new(child.spi_out, algorithm, child.key_out.expose(), child.esn, backend)?;
     Ok((inbound, outbound))
 }

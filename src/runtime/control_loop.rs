@@ -121,7 +121,8 @@ impl ControlLoop {
 
     fn tell_watchdog(&mut self) {
         let now = Instant::now();
-        if self.notifier.watchdog_interval().is_some_and(|interval| now >= self.told_watchdog + interval / 2) {
+        if self.notifier.watchdog_interval().is_some_and(|interval| now >= self.told_watchdog + interval / 2)
+        {
             self.told_watchdog = now;
             self.notifier.alive();
         }

@@ -93,7 +93,8 @@ fn an_empty_socket_would_block_and_an_impossible_address_is_an_error() {
     let error = socket.receive(&mut [0; 100]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     let remote = SocketAddr::from((Ipv6Addr::LOCALHOST, 9));
-    let route = TrainRoute { remote, local: IpAddr::from([0, 0, 0, 0]), ..route(&socket, &bind("127.0.0.1:0")) };
+    let route =
+        TrainRoute { remote, local: IpAddr::from([0, 0, 0, 0]), ..route(&socket, &bind("127.0.0.1:0")) };
     let error = socket.send(&Transmit { contents: &[1], segment: 1, route }).unwrap_err();
     assert_eq!(error.done, 0);
 }

@@ -210,7 +210,11 @@ impl Simulation {
     fn emit(&mut self, node: NodeId, emitted: Emitted, packet: Option<PacketId>) {
         for (wire, train) in emitted.trains {
             for contents in train.chunks(wire.segment.max(1)) {
-                let flight = Flight { wire: Wire { segment: contents.len(), ..wire }, contents: contents.to_vec(), packet };
+                let flight = Flight {
+                    wire: Wire { segment: contents.len(), ..wire },
+                    contents: contents.to_vec(),
+                    packet,
+                };
                 self.transmit(node, &flight);
             }
         }

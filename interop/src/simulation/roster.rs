@@ -27,9 +27,7 @@ pub(super) fn underlay_address(node: NodeId, family: Family) -> IpAddr {
 pub(super) fn node_at(address: IpAddr) -> Option<NodeId> {
     let index = match address {
         IpAddr::V4(address) => address.to_bits().checked_sub(UNDERLAY_IP4.to_bits())?,
-        IpAddr::V6(address) => {
-            u32::try_from(address.to_bits().checked_sub(UNDERLAY_IP6.to_bits())?).ok()?
-        }
+        IpAddr::V6(address) => u32::try_from(address.to_bits().checked_sub(UNDERLAY_IP6.to_bits())?).ok()?,
     };
     usize::try_from(index).ok().map(NodeId)
 }

@@ -45,13 +45,7 @@ struct Direction {
 
 impl Underlay {
     pub(super) fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            all: LinkSettings::DEAD,
-            directions: BTreeMap::new(),
-            capture: Vec::new(),
-            leaks: 0,
-        }
+        Self { seed, all: LinkSettings::DEAD, directions: BTreeMap::new(), capture: Vec::new(), leaks: 0 }
     }
 
     pub(super) fn set_all(&mut self, settings: LinkSettings) {

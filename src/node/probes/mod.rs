@@ -213,7 +213,8 @@ impl Node {
         let reply = match self.probes.sessions.remove(&client) {
             Some(Session::Ping(ping)) => Reply::Ping(ping.into_report()),
             Some(Session::Trace(trace)) => {
-                let report = trace.into_report(|address| self.node_at(address).map(|node| self.display(node)));
+                let report =
+                    trace.into_report(|address| self.node_at(address).map(|node| self.display(node)));
                 Reply::Trace(report)
             }
             None => return,
@@ -222,7 +223,12 @@ impl Node {
     }
 
     /// Begin a session. An error is a sentence for the user.
-    pub(super) fn start_probes(&mut self, client: ClientId, request: &Request, now: Instant) -> Result<(), String> {
+    pub(super) fn start_probes(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        now: Instant,
+    ) -> Result<(), String> {
         let session = match request {
             Request::Ping { node, via, count, interval_ms, timeout_ms } => {
                 let route = self.ping_route(node, via)?;
@@ -250,7 +256,8 @@ impl Node {
             return Ok(ProbeRoute { source: self.probe_source(destination), destination, envelope: None });
         }
         let node = self.find_node(target)?;
-        let destination = node_address(node).ok_or_else(|| format!("`{target}` has no address in the mesh"))?;
+        let destination =
+            node_address(node).ok_or_else(|| format!("`{target}` has no address in the mesh"))?;
         let mut stops = Vec::new();
         for name in via {
             let stop = self.find_node(name)?;
@@ -259,7 +266,9 @@ impl Node {
         let envelope = if stops.is_empty() {
             None
         } else {
-            stops.push(policy_paths::exit_segment(node, false).ok_or_else(|| format!("`{target}` is no exit"))?);
+            stops.push(
+                policy_paths::exit_segment(node, false).ok_or_else(|| format!("`{target}` is no exit"))?,
+            );
             Some(self.envelope(&stops)?)
         };
         let destination = IpAddr::V6(destination);
@@ -272,7 +281,12 @@ impl Node {
         Encapsulation::new(source, &path, Form::Reduced).map_err(|error| error.to_string())
     }
 
-    fn trace_session(&self, flow: &FlowDescription, count: u32, timeout: Duration) -> Result<TraceSession, String> {
+    fn trace_session(
+        &self,
+        flow: &FlowDescription,
+        count: u32,
+        timeout: Duration,
+    ) -> Result<TraceSession, String> {
         let mut flow = flow.clone();
         if flow.source.is_unspecified() {
             flow.source = self.probe_source_towards(flow.destination);
@@ -280,7 +294,9 @@ impl Node {
         let (decision, _) = self.decide(&flow)?;
         let Decision::Link { policy, .. } = decision else {
             return Err(match decision {
-                Decision::Drop(reason) => format!("the packet would be dropped here: {}", reason.explanation()),
+                Decision::Drop(reason) => {
+                    format!("the packet would be dropped here: {}", reason.explanation())
+                }
                 _ => format!("{} is on this host or in a network behind it", flow.destination),
             });
         };
@@ -323,15 +339,18 @@ impl Node {
             IpAddr::V6(_) => self.own_address().map(IpAddr::V6),
             IpAddr::V4(_) => self.settings.addresses.iter().copied().find(IpAddr::is_ipv4),
         };
-        own.or_else(|| self.announced_address(destination)).unwrap_or_else(|| echo::unspecified_like(destination))
+        own.or_else(|| self.announced_address(destination))
+            .unwrap_or_else(|| echo::unspecified_like(destination))
     }
 
     /// The source that most likely shows what users of this node get: one that a policy towards
     /// `destination` matches, else one of this node.
     fn probe_source_towards(&self, destination: IpAddr) -> IpAddr {
-        let policy = self.settings.policies.iter().find(|policy| {
-            policy.to.iter().any(|network| network.contains(&destination))
-        });
+        let policy = self
+            .settings
+            .policies
+            .iter()
+            .find(|policy| policy.to.iter().any(|network| network.contains(&destination)));
         let own = self.probe_source(destination);
         let Some(policy) = policy else { return own };
         if policy.from.iter().any(|network| network.contains(&own)) {
@@ -343,7 +362,11 @@ impl Node {
 
     /// A host address of a network behind this node. Answers to it pass this node, which takes them.
     fn announced_address(&self, like: IpAddr) -> Option<IpAddr> {
-        self.settings.announce.iter().find(|network| network.addr().is_ipv4() == like.is_ipv4()).map(first_host)
+        self.settings
+            .announce
+            .iter()
+            .find(|network| network.addr().is_ipv4() == like.is_ipv4())
+            .map(first_host)
     }
 }
 

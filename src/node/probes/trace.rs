@@ -124,7 +124,9 @@ impl TraceSession {
         let remark = match self.ended {
             Some(End::Refused(error)) => Some(format!("ended by an error: {error}")),
             Some(End::Silent) => Some("no further node answers".to_owned()),
-            Some(End::Arrived) if !self.journey.is_empty() => Some(format!("the journey of the policy is {}", self.journey.join(" > "))),
+            Some(End::Arrived) if !self.journey.is_empty() => {
+                Some(format!("the journey of the policy is {}", self.journey.join(" > ")))
+            }
             Some(End::Arrived) | None => None,
         };
         TraceReport {

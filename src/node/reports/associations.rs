@@ -9,7 +9,11 @@ use ikev2::{ChildReport, IkeSaReport};
 use std::time::Instant;
 
 impl Node {
-    pub(in crate::node) fn associations(&self, only: Option<&str>, now: Instant) -> Result<AssociationsReport, String> {
+    pub(in crate::node) fn associations(
+        &self,
+        only: Option<&str>,
+        now: Instant,
+    ) -> Result<AssociationsReport, String> {
         let wanted = only.map(|name| self.find_node(name)).transpose()?;
         let mut associations: Vec<IkeAssociation> = Vec::new();
         for report in self.ike.associations() {
@@ -48,10 +52,11 @@ impl Node {
         let child = link.and_then(|link| link.children.get(&report.spi_in));
         let sending = link.is_some_and(|link| link.sending == Some(report.spi_in));
         let (inbound, outbound) = (child.map(|child| &child.inbound), child.map(|child| &child.outbound));
-        let idle = inbound.map(|sa| sa.last_authenticated_millis()).filter(|millis| *millis > 0).map(|millis| {
-            let elapsed = now.saturating_duration_since(self.epoch).as_secs_f64();
-            (elapsed - std::time::Duration::from_millis(millis).as_secs_f64()).max(0.0)
-        });
+        let idle =
+            inbound.map(|sa| sa.last_authenticated_millis()).filter(|millis| *millis > 0).map(|millis| {
+                let elapsed = now.saturating_duration_since(self.epoch).as_secs_f64();
+                (elapsed - std::time::Duration::from_millis(millis).as_secs_f64()).max(0.0)
+            });
         let everything = || vec!["0.0.0.0/0".to_owned(), "::/0".to_owned()];
         ChildAssociation {
             state: if sending { "sending".to_owned() } else { report.state.to_owned() },

@@ -20,7 +20,11 @@ impl Node {
         Ok((decide(&forwarding, &key, Origin::Tun), key))
     }
 
-    pub(in crate::node) fn explain(&self, flow: &FlowDescription, _now: Instant) -> Result<ExplainReport, String> {
+    pub(in crate::node) fn explain(
+        &self,
+        flow: &FlowDescription,
+        _now: Instant,
+    ) -> Result<ExplainReport, String> {
         let (decision, key) = self.decide(flow)?;
         let policy = match decision {
             Decision::Link { policy: Some(index), .. } => self.policies.get(usize::from(index.0)),
@@ -76,7 +80,9 @@ impl Node {
         report.exit = policy.exit_node().map(|name| {
             let exit = self.settings.display_name(name);
             match self.route_to(destination) {
-                Some((prefix, route)) if self.node_of(route.router_id).is_some_and(|node| node.name == *name) => {
+                Some((prefix, route))
+                    if self.node_of(route.router_id).is_some_and(|node| node.name == *name) =>
+                {
                     format!("{exit} announces {prefix}")
                 }
                 _ => format!("{exit} takes it from there"),
@@ -139,8 +145,17 @@ fn flow_key(flow: &FlowDescription) -> Result<FlowKey, String> {
         None | Some("icmp" | "icmpv6") => protocol::ICMPV6,
         Some("tcp") => protocol::TCP,
         Some("udp") => protocol::UDP,
-        Some(number) => number.parse().map_err(|_| format!("`{number}` is no protocol: tcp, udp, icmp or a number"))?,
+        Some(number) => {
+            number.parse().map_err(|_| format!("`{number}` is no protocol: tcp, udp, icmp or a number"))?
+        }
     };
     let ports = ports.or_else(|| protocol::has_ports(protocol).then_some((0, 0)));
-    Ok(FlowKey { source: flow.source, destination: flow.destination, protocol, ports, dscp: 0, fragment: false })
+    Ok(FlowKey {
+        source: flow.source,
+        destination: flow.destination,
+        protocol,
+        ports,
+        dscp: 0,
+        fragment: false,
+    })
 }

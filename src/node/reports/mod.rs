@@ -20,7 +20,9 @@ impl Node {
             Request::Status { node } => self.status(node.as_deref(), now).map(Reply::Status),
             Request::Routes { address } => Ok(Reply::Routes(self.routes_report(*address, now))),
             Request::Neighbours => Ok(Reply::Neighbours(self.neighbours_report(now))),
-            Request::Associations { node } => self.associations(node.as_deref(), now).map(Reply::Associations),
+            Request::Associations { node } => {
+                self.associations(node.as_deref(), now).map(Reply::Associations)
+            }
             Request::Explain { flow } => self.explain(flow, now).map(Reply::Explain),
             Request::Registry => Ok(Reply::Registry(self.registry_report())),
             Request::Ping { .. } | Request::Trace { .. } => match self.start_probes(client, request, now) {

@@ -2,7 +2,9 @@
 
 use crate::config::key;
 use crate::config::settings::Node as RegistryNode;
-use crate::control::report::{FORMAT, RegistryEndpoint, RegistryNode as Entry, RegistryOrganization, RegistryReport};
+use crate::control::report::{
+    FORMAT, RegistryEndpoint, RegistryNode as Entry, RegistryOrganization, RegistryReport,
+};
 use crate::node::Node;
 
 impl Node {

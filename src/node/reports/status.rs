@@ -71,7 +71,11 @@ impl Node {
         NodeStatus {
             node: self.display(node),
             state,
-            since_seconds: links.iter().filter_map(|link| link.up_since).min().map_or(0, |at| seconds_since(at, now)),
+            since_seconds: links
+                .iter()
+                .filter_map(|link| link.up_since)
+                .min()
+                .map_or(0, |at| seconds_since(at, now)),
             path,
             rtt_ms: self.distance_ms(route, next, node, quality),
             received_bytes: sum(|link| link.counters.received.bytes.get()),
@@ -109,7 +113,9 @@ impl Node {
         let state = match (&policy.problem, policy.if_unreachable) {
             (None, _) => PolicyState::Up,
             (Some(_), settings::IfUnreachable::Drop) => PolicyState::Down,
-            (Some(_), settings::IfUnreachable::AnyPath | settings::IfUnreachable::Next) => PolicyState::Degraded,
+            (Some(_), settings::IfUnreachable::AnyPath | settings::IfUnreachable::Next) => {
+                PolicyState::Degraded
+            }
         };
         let dropped = match state {
             PolicyState::Down => policy.counters.unreachable.get(),
@@ -131,12 +137,17 @@ impl Node {
     fn problems(&self) -> Vec<Health> {
         let mut problems = self.host_health.clone();
         for link in self.links.values().filter(|link| !link.is_up()) {
-            if let Some(failure) = link.last_failure.as_ref().filter(|failure| failure.tries >= TRIES_BEFORE_PROBLEM) {
+            if let Some(failure) =
+                link.last_failure.as_ref().filter(|failure| failure.tries >= TRIES_BEFORE_PROBLEM)
+            {
                 problems.push(Health {
                     code: "peer/no-answer".to_owned(),
                     subject: link.peer.clone(),
                     severity: Severity::Warning,
-                    text: format!("{} cannot be reached: {} ({} tries)", link.peer, failure.what, failure.tries),
+                    text: format!(
+                        "{} cannot be reached: {} ({} tries)",
+                        link.peer, failure.what, failure.tries
+                    ),
                     next_step: dial_hint(link),
                 });
             }
@@ -181,7 +192,8 @@ fn unreachable(links: &[&Link], now: Instant) -> (NodeState, PathStatus) {
         let reason = "the tunnel is up, waiting for its routes".to_owned();
         return (NodeState::Connecting, PathStatus::None { reason });
     }
-    let failure = links.iter().filter_map(|link| link.last_failure.as_ref()).max_by_key(|failure| failure.tries);
+    let failure =
+        links.iter().filter_map(|link| link.last_failure.as_ref()).max_by_key(|failure| failure.tries);
     match failure {
         Some(failure) => {
             let reason = format!("{} ({} s ago)", failure.what, seconds_since(failure.at, now));
