@@ -38,7 +38,8 @@ impl Node {
         tun.addresses.extend(settings.addresses.iter().copied());
         tun.addresses.extend(self.own_address().map(IpAddr::V6));
         let mut state = KernelState::new(&claim(&settings.kernel), tun);
-        for prefix in self.routes.keys() {
+        // What was lost lately still comes to us, to be refused: the host's default route would let it out.
+        for prefix in self.routes.keys().chain(&self.held) {
             state.add_mesh_route(*prefix, self.source_for(prefix));
         }
         for network in &self.connected {

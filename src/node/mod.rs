@@ -43,7 +43,7 @@ use probes::Probes;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use routing::SelectedRoute;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +53,9 @@ const OBSERVATION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How often metrics are read again: Babel tells only when a route takes another way.
 const METRIC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the same trouble is told.
+const TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What a node starts with besides its settings.
 pub struct Startup {
@@ -76,6 +79,8 @@ pub struct Node {
     links: BTreeMap<LinkId, Link>,
     /// Babel's selected routes.
     routes: BTreeMap<IpNet, SelectedRoute>,
+    /// Prefixes whose routes are lost and not yet forgotten: packets for them are refused, not sent elsewhere.
+    held: BTreeSet<IpNet>,
     policies: Vec<PolicyRuntime>,
     /// The policies as the data path classifies by them.
     steering: SteeringTable,
@@ -95,6 +100,8 @@ pub struct Node {
     events: VecDeque<NodeEvent>,
     resolve: VecDeque<(LinkId, String, u16)>,
     scratch: Vec<u8>,
+    /// Troubles that were told, and when: each once a minute.
+    told: BTreeMap<String, Instant>,
     stopping: bool,
 }
 
@@ -118,6 +125,7 @@ impl Node {
             babel,
             links: BTreeMap::new(),
             routes: BTreeMap::new(),
+            held: BTreeSet::new(),
             policies: policy_paths::compile(&settings),
             steering: SteeringTable::compile(&publish::rules(&settings)),
             probes: Probes::new(probe_identifier),
@@ -134,6 +142,7 @@ impl Node {
             events: VecDeque::new(),
             resolve: VecDeque::new(),
             scratch: Vec::new(),
+            told: BTreeMap::new(),
             stopping: false,
             settings,
         };
@@ -179,12 +188,16 @@ impl Node {
             Punt::PeerMoved { link, socket, local, remote, .. } => {
                 self.handle_peer_moved(link, socket, local, remote, now);
             }
-            Punt::DatagramTooBig { link, datagram } => self.trouble(link, &format!(
-                "the path takes no datagrams of {datagram} octets: lower the MTU of the TUN"
-            )),
-            Punt::SegmentationFailed { link, errno } => self.trouble(link, &format!(
-                "the kernel refused segmentation offload (error {errno}): sending single datagrams for a while"
-            )),
+            Punt::DatagramTooBig { link, datagram } => {
+                let what =
+                    format!("the path takes no datagrams of {datagram} octets: lower the MTU of the TUN");
+                self.trouble(link, &what, now);
+            }
+            Punt::SegmentationFailed { link, errno } => {
+                let what =
+                    format!("segmentation offload failed (error {errno}): single datagrams for a while");
+                self.trouble(link, &what, now);
+            }
             Punt::SequenceExhausted { link } => self.handle_sequence_exhausted(link, now),
         }
         self.pump(now);
@@ -326,9 +339,15 @@ impl Node {
         }
     }
 
-    fn trouble(&mut self, link: LinkId, what: &str) {
+    /// Tell of a trouble with a link that the data path meets, packet after packet, once a minute.
+    fn trouble(&mut self, link: LinkId, what: &str, now: Instant) {
         let peer = self.links.get(&link).map_or("a removed link", |link| link.peer.as_str());
-        self.events.push_back(NodeEvent::Trouble { text: format!("{peer}: {what}") });
+        let text = format!("{peer}: {what}");
+        self.told.retain(|_, at| now.saturating_duration_since(*at) < TROUBLE_INTERVAL);
+        if !self.told.contains_key(&text) {
+            self.told.insert(text.clone(), now);
+            self.events.push_back(NodeEvent::Trouble { text });
+        }
     }
 }
 

@@ -47,12 +47,14 @@ impl Node {
         LocalAddresses::new(entries)
     }
 
-    /// Mesh routes, and the networks behind this node. The rest of our own locator leads nowhere.
+    /// Mesh routes, and the networks behind this node. What was lost lately leads nowhere, rather than by a
+    /// shorter prefix somewhere else; so does the rest of our own locator.
     fn prefix_table(&self) -> PrefixTable<NextHop> {
         let learned = self.routes.iter().map(|(prefix, route)| (*prefix, NextHop::Link(route.link)));
         let behind = self.settings.announce.iter().map(|network| (network.trunc(), NextHop::Local));
+        let held = self.held.iter().map(|prefix| (*prefix, NextHop::Unreachable));
         let own = std::iter::once((IpNet::V6(self.settings.locator), NextHop::Unreachable));
-        learned.chain(behind).chain(own).collect()
+        held.chain(learned).chain(behind).chain(own).collect()
     }
 
     fn link_paths(&self) -> Vec<Option<LinkPath>> {

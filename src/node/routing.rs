@@ -199,6 +199,7 @@ impl Node {
         };
         self.forwarding_changed = true;
         self.kernel_changed |= known != metric.is_some();
+        self.update_held();
         self.events.push_back(NodeEvent::RouteChanged { prefix: prefix.to_string(), via, metric });
     }
 
@@ -210,6 +211,19 @@ impl Node {
             }
         }
         self.forwarding_changed |= self.policies.iter().any(|policy| self.wants_another_exit(policy));
+        self.update_held();
+    }
+
+    /// See which lost prefixes must be refused, and which are forgotten by now.
+    //= RFC 8966 §2.8
+    fn update_held(&mut self) {
+        let lost = self.babel.unreachable().filter(|prefix| prefix.source.is_none());
+        let held: BTreeSet<IpNet> = lost.map(|prefix| prefix.destination).collect();
+        if held != self.held {
+            self.held = held;
+            self.forwarding_changed = true;
+            self.kernel_changed = true;
+        }
     }
 
     fn note_neighbour(&mut self, interface: InterfaceId, up: bool) {
