@@ -373,7 +373,8 @@ impl Endpoint {
     /// Removes an IKE SA without a word to the peer. Its CHILD SAs must be gone already.
     pub(crate) fn drop_silently(&mut self, spi: u64) {
         self.deadlines.forget(spi);
-        if let Some(sa) = self.sas.remove(&spi) {
+        if let Some(mut sa) = self.sas.remove(&spi) {
+            sa.release_pending(&mut self.shared);
             self.first_messages.retain(|_, local| *local != spi);
             if let Some(ticket) = &sa.admission {
                 self.admission.leave(ticket);

@@ -328,7 +328,7 @@ impl IkeSa {
     }
 
     /// Forgets the outstanding exchange and gives back what was reserved for it.
-    fn release_pending(&mut self, shared: &mut Shared) {
+    pub(crate) fn release_pending(&mut self, shared: &mut Shared) {
         match self.pending.take() {
             Some(Pending::IkeAuth(initiation)) => initiation.release(shared),
             Some(Pending::CreateChild(creation)) => shared.release_inbound_spi(creation.spi_in),
