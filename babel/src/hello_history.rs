@@ -20,6 +20,15 @@ pub(crate) struct HelloHistory {
     interval: Duration,
     last: Option<Instant>,
     miss_at: Option<Instant>,
+    prior: Option<Prior>,
+}
+
+/// A better measurement of the loss, which takes the place of all Hellos before it.
+#[derive(Clone, Copy, Debug)]
+struct Prior {
+    percent: u8,
+    /// Hellos counted since.
+    since: u32,
 }
 
 impl HelloHistory {
@@ -35,6 +44,7 @@ impl HelloHistory {
             let back = u32::from(distance.unsigned_abs());
             self.bits = self.bits.checked_shr(back).unwrap_or(0);
             self.length = self.length.saturating_sub(back);
+            self.prior = self.prior.map(|prior| Prior { since: prior.since.saturating_sub(back), ..prior });
         } else {
             (0..distance).for_each(|_| self.shift(false));
         }
@@ -79,23 +89,38 @@ impl HelloHistory {
 
     /// Percent lost among the last `window` Hellos; `None` while fewer than eight are known.
     pub(crate) fn loss_percent(&self, window: u32) -> Option<u8> {
-        Self::loss(self.bits, window.min(self.length))
+        self.loss(0, window)
     }
 
     /// The same without the run of misses that goes on now.
     pub(crate) fn loss_before_silence(&self, window: u32) -> Option<u8> {
-        let silence = self.bits.trailing_zeros();
-        let bits = self.bits.checked_shr(silence).unwrap_or(0);
-        Self::loss(bits, window.min(self.length.saturating_sub(silence)))
+        self.loss(self.bits.trailing_zeros(), window)
     }
 
-    fn loss(bits: u64, window: u32) -> Option<u8> {
-        if window < 8 {
+    /// Takes the loss that another stream has measured for that of all Hellos so far. Those to come replace it one
+    /// by one.
+    pub(crate) fn believe(&mut self, percent: u8) {
+        self.prior = Some(Prior { percent, since: 0 });
+    }
+
+    /// Loss among the last `window` Hellos before the last `silence` ones.
+    fn loss(&self, silence: u32, window: u32) -> Option<u8> {
+        let counted = |hellos: u32| hellos.saturating_sub(silence).min(window);
+        let (measured, believed, percent) = match self.prior {
+            Some(Prior { percent, since }) => {
+                let measured = counted(since.min(self.length));
+                (measured, window - measured, u32::from(percent))
+            }
+            None => (counted(self.length), 0, 0),
+        };
+        let known = measured + believed;
+        if known < 8 {
             return None;
         }
-        let mask = u64::MAX.checked_shr(64 - window).unwrap_or(u64::MAX);
-        let lost = window - (bits & mask).count_ones();
-        u8::try_from(lost * 100 / window).ok()
+        let bits = self.bits.checked_shr(silence).unwrap_or(0);
+        let mask = u64::MAX.checked_shr(64 - measured).unwrap_or(0);
+        let lost = measured - (bits & mask).count_ones();
+        u8::try_from((lost * 100 + believed * percent) / known).ok()
     }
 
     /// The last 16, newest in bit 0.
@@ -117,6 +142,7 @@ impl HelloHistory {
     fn shift(&mut self, received: bool) {
         self.bits = self.bits << 1 | u64::from(received);
         self.length = (self.length + 1).min(64);
+        self.prior = self.prior.map(|prior| Prior { since: prior.since.saturating_add(1), ..prior });
     }
 }
 
@@ -184,5 +210,21 @@ mod tests {
         history.receive(Seqno(8), SECOND, t0);
         assert_eq!(history.loss_percent(16), Some(44));
         assert_eq!(history.loss_percent(8), Some(50));
+    }
+
+    #[test]
+    fn what_another_stream_measured_fades_with_each_hello() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        (0..20).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
+        assert_eq!(history.loss_percent(16), Some(0));
+        history.believe(50);
+        assert_eq!((history.loss_percent(16), history.loss_before_silence(16)), (Some(50), Some(50)));
+        (20..28).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
+        assert_eq!(history.loss_percent(16), Some(25));
+        (28..36).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
+        assert_eq!(history.loss_percent(16), Some(0));
+        history.clear();
+        assert_eq!(history.loss_percent(16), None);
     }
 }

@@ -163,7 +163,7 @@ impl Neighbour {
         }
         let missing = self.tolerated_misses();
         let slow = self.multicast.dead_at(missing).max(self.unicast.dead_at(missing));
-        if !self.asked_fast || !self.has_fast_hellos() {
+        if !self.has_fast_hellos() {
             return slow;
         }
         let silence = self.unicast.interval().unwrap_or_default() * (2 * missing + 1) / 2;
@@ -171,8 +171,23 @@ impl Neighbour {
         [slow, fast].into_iter().flatten().min()
     }
 
+    /// Whether the fast unicast Hellos that we asked for are coming.
     fn has_fast_hellos(&self) -> bool {
-        self.unicast.interval().is_some_and(|interval| interval < FAST)
+        self.asked_fast && self.unicast.interval().is_some_and(|interval| interval < FAST)
+    }
+
+    /// Notes what the last IHU said about fast unicast Hellos. What a stream that ends has measured is believed
+    /// until the multicast Hellos know better; its silence, which was asked for, says nothing about the link.
+    pub(crate) fn ask_fast(&mut self, asked: bool) {
+        if asked == self.asked_fast {
+            return;
+        }
+        if let Some(percent) = self.unicast.loss_percent(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos())
+        {
+            self.multicast.believe(percent);
+        }
+        self.unicast.clear();
+        self.asked_fast = asked;
     }
 
     /// Its Hellos stopped: whatever we knew about the link is old.

@@ -198,7 +198,7 @@ impl Router {
         // What does not fit into the packet of the Hello is without value for round-trip times, and there is
         // another with the next Hello.
         if writer.push(&Tlv::Ihu(ihu)) {
-            neighbour.asked_fast = fast_hello.is_some();
+            neighbour.ask_fast(fast_hello.is_some());
         }
     }
 
