@@ -2,7 +2,7 @@
 
 use crate::scene::{Internet, PATIENCE, Scene};
 use lab::{Process, UdpReport, UdpStream, wait_until};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ struct Run {
     ike_rekeys: usize,
     child_rekeys: usize,
     /// Packets that were dropped for authentication, replay or SPI, by node and reason.
-    dropped: Vec<(&'static str, String, u64)>,
+    dropped: Drops,
 }
 
 /// Counts what an inspector sees who looks many times.
@@ -45,13 +45,15 @@ impl Watch {
     }
 }
 
+/// How many packets each node dropped, by the reason.
+type Drops = BTreeMap<(&'static str, String), u64>;
+
 /// What both nodes dropped because a key, a number or an SPI did not fit.
-fn dropped(scene: &Scene) -> Vec<(&'static str, String, u64)> {
+fn dropped(scene: &Scene) -> Drops {
     let of = |name: &'static str| {
         let drops = scene.mesh.status(name).unwrap().drops.into_iter();
-        drops
-            .filter(|(reason, _)| MISFITS.contains(&reason.as_str()))
-            .map(move |(reason, count)| (name, reason, count))
+        let misfits = drops.filter(|(reason, _)| MISFITS.contains(&reason.as_str()));
+        misfits.map(move |(reason, count)| ((name, reason), count))
     };
     ["alpha", "bravo"].into_iter().flat_map(of).collect()
 }
@@ -68,6 +70,9 @@ fn iperf_server(scene: &Scene, address: &str) -> Process {
 fn run(timers: &str) -> Run {
     let length = length();
     let scene = Internet::new(&["alpha", "bravo"], 10).start(|site| site.node().with(timers));
+    // Both dialled at once; what was under way in the tunnel that had to go is not what this is about.
+    scene.wait("one tunnel", || scene.associations("alpha").associations.len() == 1);
+    let before = dropped(&scene);
     let address = scene.address("bravo");
     let server = iperf_server(&scene, &address.to_string());
     let mut client = Command::new("iperf3");
@@ -90,7 +95,8 @@ fn run(timers: &str) -> Run {
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_default();
     assert!(rate > 150e6, "iperf3 reached {rate} bit/s only: {:#}", report["end"]);
     drop(server);
-    let dropped = dropped(&scene);
+    let mut dropped = dropped(&scene);
+    dropped.retain(|what, count| before.get(what) != Some(count));
     Run { stream, ike_rekeys: watch.ike.len() - 1, child_rekeys: watch.children.len() - 1, dropped }
 }
 
@@ -101,7 +107,7 @@ fn rekeys_under_load_drop_nothing_and_leave_no_gap() {
     let rekeyed = run("timers: { child_rekey: 4s, ike_rekey: 11s }");
     let counts = (rekeyed.ike_rekeys, rekeyed.child_rekeys);
     assert!(counts.0 >= 1 && counts.1 >= 3, "too few rekeys (IKE, CHILD): {counts:?}");
-    assert_eq!((control.dropped, rekeyed.dropped), (vec![], vec![]));
+    assert_eq!((control.dropped, rekeyed.dropped), (Drops::new(), Drops::new()));
     assert_eq!(rekeyed.stream.lost(), 0, "{:?}", rekeyed.stream);
     let (gap, allowed) = (rekeyed.stream.longest_gap, control.stream.longest_gap + SLACK);
     assert!(gap <= allowed, "a gap of {gap:?}, {:?} without rekeys", control.stream.longest_gap);
