@@ -84,7 +84,7 @@ pub(crate) struct HalfMade {
     ts_remote: Vec<TrafficSelector>,
 }
 
-/// SA, Ni, [KEi], TSi, TSr of a request.
+/// SA, Ni, \[KEi\], TSi, TSr of a request.
 pub(crate) fn propose(
     sa: &IkeSa,
     shared: &mut Shared,
