@@ -1,6 +1,6 @@
 //! Groups of named fields: declared once, read with positions, described for the manual and the JSON Schema.
 //!
-//! [`record!`](macro@crate::config::record) declares a struct whose doc comments are the reference manual. Reading
+//! `record!` declares a struct whose doc comments are the reference manual. Reading
 //! one never stops at the first mistake: each is reported, and a field that cannot be read counts as absent.
 
 use super::code::Code;

@@ -99,7 +99,7 @@ impl Application {
     }
 }
 
-/// A UDP socket on a [`MemoryNetwork`].
+/// A UDP socket on a network in memory.
 #[derive(Debug, Clone)]
 pub struct MemoryUdp {
     local: SocketAddr,

@@ -102,7 +102,7 @@ fn translate(error: IcmpError, envelope_len: usize) -> IcmpError {
 }
 
 //= RFC 8754 §5.4
-/// The destination to match flows by is Segment List[0], not the stop that the packet was on its way to.
+/// The destination to match flows by is Segment List\[0\], not the stop that the packet was on its way to.
 fn last_segment(envelope: &Ipv6View<'_>) -> Ipv6Addr {
     let listed = envelope
         .extension_headers()
