@@ -107,7 +107,7 @@ impl<'a> SrhView<'a> {
         last_entry < segments && self.segments_left() as u16 <= last_entry.saturating_add(1)
     }
 
-    /// Segment List[`index`], if the header is long enough.
+    /// Segment List\[`index`\], if the header is long enough.
     #[must_use]
     pub fn segment(&self, index: u8) -> Option<Ipv6Addr> {
         let at = usize::from(index) << 4;
