@@ -1,4 +1,5 @@
 //! Datagrams from strangers and from a network that misbehaves: the tunnel does not notice.
+#![expect(clippy::cast_possible_truncation, reason = "random bytes and lengths are cut from longer numbers")]
 
 use crate::frames::{Content, Datagram, datagrams};
 use crate::scene::{Internet, PATIENCE, QUICK, Scene};

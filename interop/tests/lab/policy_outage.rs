@@ -44,7 +44,7 @@ fn a_killed_stop_blocks_the_policy_and_nothing_leaks() {
 
     // From now on alpha lets none of them out.
     log.start(ProbeFilter::All);
-    let report = Pinger { count: Some(50), patience: std::time::Duration::ZERO, ..pinger.clone() };
+    let report = Pinger { count: Some(50), patience: std::time::Duration::ZERO, ..pinger };
     let report = report.run(scene.host("alpha")).unwrap();
     log.stop();
     assert_eq!(report.received, 0, "{report:?}");
