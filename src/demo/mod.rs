@@ -47,6 +47,7 @@ pub fn run(options: &DemoOptions) -> Result<(), String> {
         demo.report.write(path).map_err(|error| error.to_string())?;
     }
     if options.keep {
+        demo.revive()?;
         shell::keep(&demo.world, &demo.mesh, &demo.stage)?;
     }
     Ok(())

@@ -157,9 +157,6 @@ impl Demo {
     /// One tunnel over a cable.
     pub(super) fn throughput(&mut self) -> Result<(), String> {
         self.stage.heading("Two further nodes on one cable without delay: how much fits through one tunnel?");
-        for city in CITIES.into_iter().filter(|city| *city != SINGAPORE) {
-            self.mesh.stop(city.name)?;
-        }
         let (left, right) = (host(&self.world, "left")?, host(&self.world, "right")?);
         let cable = self.world.veth(&left, &right).map_err(|error| error.to_string())?;
         let specs = [
@@ -176,6 +173,12 @@ impl Demo {
         self.report.steps.push(Step::Throughput { gbps: report.gbps() });
         pair.stop("left")?;
         pair.stop("right")
+    }
+
+    /// Everything as it was before the relay was killed, for people who want to look around.
+    pub(super) fn revive(&mut self) -> Result<(), String> {
+        self.mesh.start_node(SINGAPORE.name)?;
+        self.mesh.wait_connected(PATIENCE)
     }
 
     fn set_transit(&self, milliseconds: u64) -> Result<(), String> {

@@ -8,7 +8,7 @@ use super::pipeline::{Memo, Pipeline, Turn};
 use super::relay_run::{InPlace, RelayRun};
 use super::ring::Punt;
 use super::super_packet::SuperPacket;
-use super::{Decision, DropReason, Forwarding, LinkId, Local, Origin, decide, packet, route};
+use super::{Decision, DropReason, Forwarding, LinkId, LinkPath, Local, Origin, decide, packet, route};
 use srv6::ip::icmp_error::IcmpError;
 use srv6::ip::{FlowKey, HopLimit, decrement_hop_limit, ecn, mss};
 use srv6::{Behaviour, Error, Outcome, Violation};
@@ -223,23 +223,47 @@ impl Pipeline {
             mss::clamp(bytes, usize::from(out.mtu.min(back)));
         }
         self.counters.relayed.add(1, packet.len() as u64);
-        let next_header = packet::next_header_of(bytes).unwrap_or(esp::NEXT_HEADER_IPV6);
+        if packet.len() > usize::from(out.mtu) || !self.relay_in_place(turn, buffer, arrived, &packet, out) {
+            self.relay_copy(turn, buffer, arrived, packet, out);
+        }
+    }
+
+    /// Adds the packet to the growing run, or begins a new one with it; false if it has to be copied.
+    #[inline]
+    fn relay_in_place(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        buffer: &mut [u8],
+        arrived: &Arrived,
+        packet: &Range<usize>,
+        out: &LinkPath,
+    ) -> bool {
+        let bytes = &buffer[packet.clone()];
+        let Some(next_header) = packet::next_header_of(bytes) else { return false };
         let route = Self::train_route(turn.forwarding, out, packet::ecn(bytes), turn.now);
         let here = InPlace { packet: packet.clone(), next_header };
-        if packet.len() <= usize::from(out.mtu) {
-            if let Some(run) = &mut self.run
-                && run.extend(&route, &here, &arrived.datagram)
-            {
-                return;
-            }
-            self.send_run(turn, buffer);
-            if here.fits(&arrived.datagram) {
-                self.run = RelayRun::begin(out, route, &here);
-                return;
-            }
-        } else {
-            self.send_run(turn, buffer);
+        if self.run.as_mut().is_some_and(|run| run.extend(&route, &here, &arrived.datagram)) {
+            return true;
         }
+        if !here.fits(&arrived.datagram) {
+            return false;
+        }
+        self.send_run(turn, buffer);
+        self.run = RelayRun::begin(out, route, &here);
+        self.run.is_some()
+    }
+
+    /// A packet that lost an envelope, or has to be fragmented, moves to a send buffer.
+    fn relay_copy(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        buffer: &mut [u8],
+        arrived: &Arrived,
+        packet: Range<usize>,
+        out: &LinkPath,
+    ) {
+        // What is before it in the buffer goes before it.
+        self.send_run(turn, buffer);
         let bytes = &buffer[packet];
         let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, 1) };
         let way = Way { link: out, policy: None };

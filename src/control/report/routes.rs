@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use crate::control::quantity::{ago, or_dash, round_trip};
+use crate::control::quantity::{ahead, or_dash, round_trip};
 use crate::control::table::{Align, Table};
 
 /// The answer to `routes`.
@@ -67,8 +67,8 @@ pub struct RouteEntry {
     pub router_id: String,
     /// Smoothed round trip of the link.
     pub rtt_ms: Option<f64>,
-    /// Seconds since the last update.
-    pub age_seconds: f64,
+    /// Seconds until it is forgotten unless it is announced again; `None` for our own.
+    pub expires_in_seconds: Option<u64>,
     /// Why it was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -90,7 +90,7 @@ impl Text for RoutesReport {
             ("ANNOUNCED", Align::Right),
             ("RTT", Align::Right),
             ("ORIGIN", Align::Left),
-            ("UPDATED", Align::Left),
+            ("EXPIRES", Align::Left),
         ]);
         for route in &self.routes {
             table.row(route.cells());
@@ -118,7 +118,7 @@ impl RouteEntry {
             if local { "-".to_owned() } else { or_infinite(self.announced_metric) },
             or_dash(self.rtt_ms.map(round_trip)),
             self.origin.clone().unwrap_or_else(|| self.router_id.clone()),
-            if local { "-".to_owned() } else { ago(self.age_seconds) },
+            or_dash(self.expires_in_seconds.map(ahead)),
         ]
     }
 }
@@ -164,7 +164,7 @@ mod tests {
             seqno: 7,
             router_id: "02:00:5e:10:00:00:00:01".to_owned(),
             rtt_ms: neighbour.map(|_| 40.2),
-            age_seconds: 2.0,
+            expires_in_seconds: Some(42),
             reason: None,
         }
     }
@@ -176,6 +176,7 @@ mod tests {
         rejected.origin = None;
         let mut own = route("10.1.0.0/16", RouteStanding::Local, None, Some(8));
         own.metric = Some(0);
+        own.expires_in_seconds = None;
         let report = RoutesReport {
             format: FORMAT,
             address: None,
@@ -187,11 +188,11 @@ mod tests {
             ],
         };
         insta::assert_snapshot!(report.text(), @"
-        PREFIX        STATE                      VIA         METRIC   ANNOUNCED     RTT   ORIGIN                    UPDATED
+        PREFIX        STATE                      VIA         METRIC   ANNOUNCED     RTT   ORIGIN                    EXPIRES
         10.1.0.0/16   local                      -                0           -       -   delta                     -
-        10.4.0.0/16   selected                   bravo          168         160   40 ms   delta                     2 s ago
-        10.4.0.0/16   feasible                   charlie       1068        1060   40 ms   delta                     2 s ago
-        0.0.0.0/0     rejected (default route)   charlie   infinite    infinite   40 ms   02:00:5e:10:00:00:00:01   2 s ago
+        10.4.0.0/16   selected                   bravo          168         160   40 ms   delta                     in 42 s
+        10.4.0.0/16   feasible                   charlie       1068        1060   40 ms   delta                     in 42 s
+        0.0.0.0/0     rejected (default route)   charlie   infinite    infinite   40 ms   02:00:5e:10:00:00:00:01   in 42 s
         ");
     }
 

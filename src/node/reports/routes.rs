@@ -34,7 +34,7 @@ impl Node {
             seqno: report.seqno.0,
             router_id: report.router_id.to_string(),
             rtt_ms: report.rtt.map(milliseconds),
-            age_seconds: 0.0,
+            expires_in_seconds: report.expires_in.map(|left| left.as_secs()),
             reason: reason(report.status).map(str::to_owned),
         }
     }
