@@ -48,7 +48,8 @@ fn static_checks() -> Result<(), String> {
     )
 }
 
-/// The tests with real daemons in network namespaces, one at a time.
+/// The tests with real daemons in network namespaces, one at a time. The whole workspace is named in each call, so
+/// that cargo unites features the same way and builds nothing twice.
 fn lab(arguments: &TestArguments) -> Result<(), String> {
     if !packages::is_root() {
         if arguments.offline {
@@ -59,10 +60,9 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
                     run `sudo -E env PATH=$PATH cargo xtask test`"
             .into());
     }
-    step::run("the daemon", &mut step::cargo(&["build", "--quiet", "--bin", "viamesh"]))?;
+    step::run("the daemon", &mut step::cargo(&["build", "--workspace", "--quiet", "--bin", "viamesh"]))?;
     for round in 1..=arguments.repeat_lab {
-        let mut command =
-            step::cargo(&["test", "--package", "interop", "--test", "lab", "--", "--test-threads=1"]);
+        let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--test-threads=1"]);
         command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });
         step::run(&format!("lab, round {round} of {}", arguments.repeat_lab), &mut command)?;
     }
