@@ -118,11 +118,16 @@ impl Internet {
         Scene { mesh, internet: self }
     }
 
-    /// Starts a node at each site and waits until all reach each other.
+    /// Starts a node at each site and waits until all reach each other, by one tunnel for each pair.
     pub(crate) fn start(self, spec: impl Fn(&Site) -> NodeSpec) -> Scene {
         let mut scene = self.prepare(spec);
         scene.mesh.start().unwrap();
         scene.mesh.wait_connected(PATIENCE).unwrap();
+        // All dial each other at once; what is under way in a tunnel that turns out to be one too many is lost.
+        let names: Vec<String> = scene.mesh.names().map(str::to_owned).collect();
+        let tunnels = |name: &String| scene.associations(name).associations.len();
+        scene.wait("one tunnel for each pair", || names.iter().all(|name| tunnels(name) + 1 == names.len()));
+        scene.wait_kernels();
         scene
     }
 }
@@ -159,6 +164,19 @@ impl Scene {
     /// The address of a node in the mesh.
     pub(crate) fn address(&self, name: &str) -> IpAddr {
         self.mesh.address(name).unwrap().into()
+    }
+
+    /// Waits until the hosts have the routes, too: they follow a moment later.
+    fn wait_kernels(&self) {
+        for (from, to) in
+            self.internet.sites.iter().flat_map(|from| self.internet.sites.iter().map(move |to| (from, to)))
+        {
+            for (source, target) in [(from.inside(), to.inside()), (from.inside_v6(), to.inside_v6())] {
+                let probe = Pinger { source: Some(source), count: Some(1), ..Pinger::new(target) };
+                let what = format!("{target} to answer {source}");
+                self.wait(&what, || probe.run(&from.host).unwrap().received == 1);
+            }
+        }
     }
 
     /// Waits until both reach each other directly, or both through `via`.
