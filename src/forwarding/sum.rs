@@ -9,9 +9,21 @@ impl Sum {
     /// Adds octets that begin at an even offset of what the checksum covers.
     #[inline]
     pub(crate) fn add_bytes(self, bytes: &[u8]) -> Sum {
-        let (words, rest) = bytes.as_chunks::<4>();
-        // 32-bit words into 64-bit lanes: nothing can overflow below 2^34 octets.
-        let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        // The halves of eight words side by side: without carries the compiler uses vector registers.
+        let (mut low, mut high) = ([0u64; 8], [0u64; 8]);
+        for block in blocks {
+            let (words, _) = block.as_chunks::<8>();
+            for ((word, low), high) in words.iter().zip(&mut low).zip(&mut high) {
+                let word = u64::from_ne_bytes(*word);
+                *low += word & 0xffff_ffff;
+                *high += word >> 32;
+            }
+        }
+        // Lanes of 32 bits in 64: nothing can overflow below 2^34 octets.
+        let sum: u64 = low.iter().sum::<u64>() + high.iter().sum::<u64>();
+        let (words, rest) = rest.as_chunks::<4>();
+        let sum = sum + words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum::<u64>();
         let tail = match *rest {
             [] => 0,
             [a] => u32::from_ne_bytes([a, 0, 0, 0]),
