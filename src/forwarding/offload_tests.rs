@@ -240,8 +240,6 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
-
     #[test]
     fn segments_are_valid_and_carry_the_payload(shape in shape()) {
         let mut payload: Vec<u8> = Vec::new();

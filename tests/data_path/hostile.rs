@@ -249,8 +249,6 @@ fn mutated() -> impl Strategy<Value = (usize, Vec<(u16, u8)>, u16)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     #[test]
     fn no_authenticated_packet_panics(cases in prop::collection::vec(mutated(), 1..20)) {
         let mut mesh = Mesh::new(&["a", "b", "c"]);
