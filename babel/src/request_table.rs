@@ -8,6 +8,8 @@ use std::{
 
 use crate::{Prefix, RouterId, Seqno, neighbour::NeighbourKey};
 
+/// After the last repetition a request of our own may begin anew.
+const PAUSE: Duration = Duration::from_secs(2);
 /// How long an answer is waited for.
 const LIFETIME: Duration = Duration::from_secs(10);
 /// A request for the same or an older number is not sent again within this.
@@ -72,8 +74,8 @@ impl RequestTable {
         now: Instant,
     ) -> bool {
         let asking = self.entries.get(&source).is_some_and(|pending| {
-            let recent = now.saturating_duration_since(pending.sent) < LIFETIME;
-            pending.asked && recent && !seqno.is_newer_than(pending.seqno)
+            let recent = now.saturating_duration_since(pending.sent) < PAUSE;
+            pending.asked && (recent || pending.repetition.is_some()) && !seqno.is_newer_than(pending.seqno)
         });
         if asking || !self.admit(source, seqno, limit, now) {
             return false;

@@ -146,7 +146,8 @@ impl Router {
         let mut refresh = Vec::new();
         for (prefix, destination) in &mut self.routes {
             let selected = destination.installed.map(|installed| installed.key);
-            let mut judge_again = destination.challenger.is_some();
+            // Without a usable route, a newer sequence number is asked for until the answer comes.
+            let mut judge_again = destination.challenger.is_some() || destination.installed.is_none();
             destination.routes.retain(|key, route| {
                 let left = route.expires.saturating_duration_since(now);
                 if left.is_zero() {

@@ -224,6 +224,24 @@ fn our_own_request_is_repeated_until_it_is_answered() {
 }
 
 #[test]
+fn while_all_routes_are_unfeasible_we_ask_again_and_again() {
+    let mut bench = Bench::new();
+    bench.announce(0, 5, 50, 60_000);
+    bench.announce(1, 5, 300, 60_000);
+    bench.pass(Duration::from_secs(1));
+    bench.receive(0, &[Tlv::Update(Update::Retract { prefix: lan() })]);
+    for _ in 0..6 {
+        let asked = seqno_requests(&bench.pass(Duration::from_secs(20)));
+        assert!((6..60).contains(&asked.len()), "{} requests in 20 s", asked.len());
+    }
+    // A periodic update that says nothing new does not end it, the answer does.
+    bench.announce(1, 5, 300, 60_000);
+    assert_ne!(seqno_requests(&bench.pass(Duration::from_secs(20))), vec![]);
+    bench.announce(1, 6, 300, 60_000);
+    assert_eq!(seqno_requests(&bench.pass(Duration::from_secs(60))), vec![]);
+}
+
+#[test]
 fn a_route_about_to_expire_is_asked_for() {
     let mut bench = Bench::new();
     bench.announce(0, 5, 50, 400);
