@@ -107,6 +107,7 @@ impl Node {
 
     /// An authenticated packet for the control plane.
     pub(super) fn handle_packet(&mut self, id: LinkId, packet: &[u8], arrival: Instant, now: Instant) {
+        self.observe_arrival(id, now);
         let Some(link) = self.links.get(&id) else { return };
         match babel_packet::unwrap(packet, link.link_local) {
             Some(found) => {

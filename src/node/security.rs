@@ -1,6 +1,6 @@
 //! IKEv2 and the security associations of links.
 
-use super::link::{Child, LastFailure, RemoteAddress};
+use super::link::{Child, LastFailure, Link, RemoteAddress};
 use super::{Node, NodeEvent, OBSERVATION_INTERVAL};
 use crate::config::settings::Settings;
 use crate::forwarding::{Down, LinkId, SocketIndex};
@@ -209,6 +209,13 @@ impl Node {
         }
     }
 
+    /// A packet came over this link: its answer must leave on the SA that the peer surely has.
+    pub(super) fn observe_arrival(&mut self, id: LinkId, now: Instant) {
+        if let Some(link) = self.links.get_mut(&id) {
+            confirm_children(&mut self.ike, link, now);
+        }
+    }
+
     /// Pass on what the data path has seen: proof of life, first packets on new SAs, SAs that are used up.
     pub(super) fn observe_data_path(&mut self, now: Instant) {
         for link in self.links.values_mut() {
@@ -220,16 +227,23 @@ impl Node {
                 self.ike.authenticated_inbound(connection, seen);
                 self.babel.traffic_seen(babel::InterfaceId(link.id.0), seen);
             }
-            for (spi_in, child) in &mut link.children {
-                if !child.confirmed && child.inbound.packets() > 0 {
-                    child.confirmed = true;
-                    self.ike.child_confirmed(*spi_in, now);
-                }
+            confirm_children(&mut self.ike, link, now);
+            for (spi_in, child) in &link.children {
                 let limit = if child.outbound.esn() { REKEY_PACKETS_ESN } else { REKEY_PACKETS };
                 if link.sending == Some(*spi_in) && child.outbound.packets() > limit {
                     self.ike.rekey_child(*spi_in, now);
                 }
             }
+        }
+    }
+}
+
+/// Say on which SAs the first packet arrived: what is sent to the peer from now on may use them.
+fn confirm_children(ike: &mut ikev2::Endpoint, link: &mut Link, now: Instant) {
+    for (spi_in, child) in &mut link.children {
+        if !child.confirmed && child.inbound.packets() > 0 {
+            child.confirmed = true;
+            ike.child_confirmed(*spi_in, now);
         }
     }
 }
