@@ -183,10 +183,15 @@ impl Child {
         }
     }
 
+    /// Whether the peer has it, or is taken to. Before that nothing can be asked about it.
+    pub(crate) const fn is_surely_known(&self) -> bool {
+        self.sure_at.is_none()
+    }
+
     /// The next moment at which something is due, and what.
     pub(crate) fn deadline(&self) -> Option<(Instant, &'static str)> {
-        let rekey =
-            self.rekey_at.filter(|_| self.phase == ChildPhase::Installed).map(|at| (at, "child rekey"));
+        let may_rekey = self.phase == ChildPhase::Installed && self.is_surely_known();
+        let rekey = self.rekey_at.filter(|_| may_rekey).map(|at| (at, "child rekey"));
         let sure = self.sure_at.map(|at| (at, "outbound switch"));
         let delete = self.delete_at.map(|at| (at, "child delete"));
         [rekey, sure, delete].into_iter().flatten().min()

@@ -41,7 +41,7 @@ impl IkeSa {
         for spi_in in spis {
             let Some(child) = self.child_by_inbound(spi_in) else { continue };
             let (rekey, sure, delete) = (due(child.rekey_at), due(child.sure_at), due(child.delete_at));
-            if rekey {
+            if rekey && child.is_surely_known() {
                 child.rekey_at = None;
                 self.want(Want::RekeyChild { spi_in }, None);
             }

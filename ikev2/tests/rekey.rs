@@ -64,6 +64,24 @@ fn the_responder_of_a_rekey_does_not_tire_of_waiting_for_a_peer_that_lacks_the_r
 }
 
 #[test]
+fn a_child_that_the_peer_does_not_know_yet_is_not_rekeyed() {
+    let mut timers = calm();
+    timers.child_rekey = Duration::from_secs(4);
+    let mut pair = Pair::established(13, timers);
+    pair.check_outbound = true;
+    let old = *pair.a.children.keys().next().unwrap();
+    let now = pair.now;
+    // B's response is lost until its new CHILD SA would be due for a rekey itself.
+    pair.lose.extend((0..5).map(|round| pair.counter + 2 * round + 1));
+    pair.a.endpoint.rekey_child(old, now);
+    pair.drive_for(Duration::from_secs(40));
+    let unexpected = |reason: &&ikev2::ChildDownReason| **reason != ikev2::ChildDownReason::Rekeyed;
+    assert_eq!(pair.b.downs.iter().find(unexpected), None);
+    assert_eq!(pair.outbound_violations, [""; 0]);
+    pair.assert_children_match();
+}
+
+#[test]
 fn traffic_on_the_new_association_is_proof_enough() {
     let mut pair = Pair::established(3, calm());
     let (old, old_out) = (*pair.a.children.keys().next().unwrap(), pair.b.outbound);
