@@ -309,6 +309,9 @@ pub struct Demo {
     /// Also write what was measured to FILE; can be written `--json FILE`
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Also write every frame between the cities to FILE (pcap), and the keys for Wireshark beside it
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
     /// Something else than the show.
     #[command(subcommand)]
     pub command: Option<DemoCommand>,

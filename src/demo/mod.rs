@@ -11,7 +11,7 @@ pub use cities::{CITIES, Cities, City};
 pub use mesh::{Mesh, NodeSpec};
 pub use shell::shell;
 
-use lab::{Capability, DemoReport, World};
+use lab::{Capability, Capture, DemoReport, World};
 use stage::Stage;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ pub struct DemoOptions {
     pub keep: bool,
     /// Where to write what was measured.
     pub json: Option<PathBuf>,
+    /// Where to write every frame between the cities as pcap, with the keys to decrypt them beside it.
+    pub capture: Option<PathBuf>,
 }
 
 /// The running demo.
@@ -31,6 +33,7 @@ struct Demo {
     mesh: Mesh,
     stage: Stage,
     report: DemoReport,
+    capture: Option<Capture>,
 }
 
 /// Runs the demo.
@@ -41,7 +44,7 @@ pub fn run(options: &DemoOptions) -> Result<(), String> {
     become_able()?;
     let binary =
         std::env::current_exe().map_err(|error| format!("cannot find the viamesh program: {error}"))?;
-    let mut demo = Demo::build(&binary)?;
+    let mut demo = Demo::build(&binary, options.capture.as_deref())?;
     demo.play()?;
     if let Some(path) = &options.json {
         demo.report.write(path).map_err(|error| error.to_string())?;
@@ -63,17 +66,19 @@ fn become_able() -> Result<(), String> {
 }
 
 impl Demo {
-    fn build(binary: &Path) -> Result<Self, String> {
+    fn build(binary: &Path, capture: Option<&Path>) -> Result<Self, String> {
         let stage = Stage::new();
         stage.title("viamesh: five cities, one mesh");
         let world = World::new().map_err(|error| error.to_string())?;
         let cities = Cities::build(&world).map_err(|error| error.to_string())?;
         let specs: Vec<_> = cities
             .members()
-            .map(|(city, host, interface)| (host.clone(), steps::node_spec(city, host, interface)))
+            .map(|(city, host, interface)| (host.clone(), steps::node_spec(city, host, interface, capture)))
             .collect();
+        let capture = capture.map(|file| cities.internet.capture(file)).transpose();
+        let capture = capture.map_err(|error| error.to_string())?;
         let mesh = Mesh::prepare(&world.directory().join("mesh"), binary, &specs)?;
-        Ok(Self { world, cities, mesh, stage, report: DemoReport::default() })
+        Ok(Self { world, cities, mesh, stage, report: DemoReport::default(), capture })
     }
 
     fn play(&mut self) -> Result<(), String> {
@@ -82,6 +87,20 @@ impl Demo {
         self.back_to_direct()?;
         self.journey()?;
         self.failover()?;
+        self.end_capture()?;
         self.throughput()
+    }
+
+    /// The cable of the last step is another link, with gigabytes of the same.
+    fn end_capture(&mut self) -> Result<(), String> {
+        let Some(capture) = self.capture.take() else { return Ok(()) };
+        let file = capture.path().display().to_string();
+        let frames = capture.finish().map_err(|error| error.to_string())?;
+        self.stage.heading("What crossed the links between the cities");
+        self.stage.result(&format!("frames in {file}"), &frames.to_string());
+        self.stage.remark(
+            "IKE keys for Wireshark are beside it, one file a city (.keys), ESP keys too (.keys.esp)",
+        );
+        Ok(())
     }
 }

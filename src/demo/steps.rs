@@ -6,6 +6,7 @@ use super::stage::ms;
 use super::{Demo, World};
 use lab::{Host, Interface, Pinger, ProbeFilter, Step, TcpPump, wait_until};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before the demo gives up.
@@ -21,10 +22,16 @@ const PROBE_HEADERS: usize = 28;
 const JOURNEY: [City; 5] = [TOKYO, SINGAPORE, FRANKFURT, SINGAPORE, NEWYORK];
 
 /// The node of a city. Tokyo has a policy: what it sends to New York's network takes the scenic route.
-pub(super) fn node_spec(city: City, host: &Host, interface: &Interface) -> NodeSpec {
+pub(super) fn node_spec(city: City, host: &Host, interface: &Interface, capture: Option<&Path>) -> NodeSpec {
     let spec = NodeSpec::new(host, interface)
         .announcing(&city.network())
         .with("timers: { hello: 1s, redial: 500ms }");
+    let spec = match capture {
+        Some(file) => {
+            spec.argument("--ike-keylog").argument(format!("{}.{}.keys", file.display(), city.name))
+        }
+        None => spec,
+    };
     if city != TOKYO {
         return spec;
     }

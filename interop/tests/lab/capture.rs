@@ -70,10 +70,12 @@ fn the_wire_has_nothing_but_ike_esp_and_keepalives_and_tshark_understands_all_of
     let host = recording.scene.host("alpha");
     let judge = Judge::new(host, directory, &recording.keylogs, &recording.capture, PORT);
     tshark_decodes_the_handshake(&judge);
+    tshark_decodes_rekeys_and_goodbyes(&judge);
     tshark_decodes_the_traffic(&judge);
 }
 
-fn nothing_else_is_on_the_wire(capture: &Path) {
+/// The whole capture is IKE, ESP, keepalives and what finds neighbours, and the first two are there.
+pub(crate) fn nothing_else_is_on_the_wire(capture: &Path) {
     let mut seen = Vec::new();
     for frame in read(capture) {
         match classify(&frame) {
@@ -92,32 +94,42 @@ fn nothing_else_is_on_the_wire(capture: &Path) {
     }
 }
 
-fn tshark_decodes_the_handshake(judge: &Judge<'_>) {
+/// tshark finds nothing malformed and reads every handshake.
+pub(crate) fn tshark_decodes_the_handshake(judge: &Judge<'_>) {
     // Not Babel: tshark 4.0 reads past the end of a packet whose last TLV is an IHU with timestamps.
     let malformed = "(_ws.malformed || _ws.expert.severity == error) && !babel";
     let malformed = judge.fields(malformed, &["frame.number", "frame.protocols", "_ws.expert"]);
     assert!(malformed.is_empty(), "{malformed:?}");
-    let exchanges = judge.fields("isakmp", &["isakmp.exchangetype", "isakmp.typepayload"]);
-    let of = |exchange: &str| exchanges.iter().filter(|row| row[0] == exchange).collect::<Vec<_>>();
+    every_message_has(judge, "34", &["34"]);
     // IKE_AUTH (35): identities and signatures are visible in every message, so it was decrypted.
-    let all_have = |exchange: &str, payloads: &[&str]| {
-        let rows = of(exchange);
-        assert!(!rows.is_empty(), "no exchange {exchange}: {exchanges:?}");
-        for row in rows {
-            let inside: Vec<_> = row[1].split(',').collect();
-            assert!(payloads.iter().any(|payload| inside.contains(payload)), "{exchange}: {row:?}");
-        }
-    };
-    all_have("34", &["34"]);
-    all_have("35", &["39"]);
-    // CREATE_CHILD_SA (36): nonces or, where the peer had begun the same, a notification.
-    all_have("36", &["40", "41"]);
-    // INFORMATIONAL (37): deletes at least at the end.
-    let deletes = of("37").iter().filter(|row| row[1].split(',').any(|payload| payload == "42")).count();
-    assert!(deletes > 0, "{exchanges:?}");
+    every_message_has(judge, "35", &["39"]);
 }
 
-fn tshark_decodes_the_traffic(judge: &Judge<'_>) {
+fn tshark_decodes_rekeys_and_goodbyes(judge: &Judge<'_>) {
+    // CREATE_CHILD_SA (36): nonces or, where the peer had begun the same, a notification.
+    every_message_has(judge, "36", &["40", "41"]);
+    // INFORMATIONAL (37): deletes at least at the end.
+    let messages = payloads(judge, "37");
+    assert!(messages.iter().any(|payloads| payloads.iter().any(|kind| kind == "42")), "{messages:?}");
+}
+
+/// There are messages of an exchange, and each of them has one of these payloads.
+fn every_message_has(judge: &Judge<'_>, exchange: &str, one_of: &[&str]) {
+    let messages = payloads(judge, exchange);
+    assert!(!messages.is_empty(), "no exchange {exchange}");
+    for message in messages {
+        assert!(message.iter().any(|kind| one_of.contains(&kind.as_str())), "{exchange}: {message:?}");
+    }
+}
+
+/// The kinds of payload in each message of an exchange.
+fn payloads(judge: &Judge<'_>, exchange: &str) -> Vec<Vec<String>> {
+    let messages = judge.fields(&format!("isakmp.exchangetype == {exchange}"), &["isakmp.typepayload"]);
+    messages.iter().map(|row| row[0].split(',').map(str::to_owned).collect()).collect()
+}
+
+/// tshark decrypts every ESP packet, and the kinds of traffic that we sent are among them.
+pub(crate) fn tshark_decodes_the_traffic(judge: &Judge<'_>) {
     let packets = judge.fields("esp", &["frame.protocols"]);
     assert!(!packets.is_empty());
     let inside = |row: &[String]| row[0].split_once(":esp:").map(|(_, inside)| inside.to_owned());

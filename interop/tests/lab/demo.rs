@@ -1,17 +1,20 @@
 //! `viamesh demo`, as a person runs it.
 
+use crate::capture::{nothing_else_is_on_the_wire, tshark_decodes_the_handshake, tshark_decodes_the_traffic};
 use crate::scene::binary;
+use crate::tshark::Judge;
 use lab::{DemoReport, Step, World};
 use std::process::Command;
 use std::time::Duration;
+use viamesh::demo::{CITIES, mesh::PORT};
 
 #[test]
 fn the_demo_measures_six_steps_that_make_sense() {
     let world = World::new().unwrap();
     let host = world.host("machine").unwrap();
-    let file = world.directory().join("demo.json");
+    let (file, wire) = (world.directory().join("demo.json"), world.directory().join("demo.pcap"));
     let mut command = Command::new(binary());
-    command.arg("demo").arg("--json").arg(&file);
+    command.arg("demo").arg("--json").arg(&file).arg("--capture").arg(&wire);
     let output = host.run(command, Duration::from_secs(180)).unwrap().successful().unwrap();
     assert!(output.stdout.lines().count() > 12, "{}", output.stdout);
     let report: DemoReport = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
@@ -36,4 +39,10 @@ fn the_demo_measures_six_steps_that_make_sense() {
     }
     assert!(matches!(failover, Step::Failover { outage_ms } if *outage_ms > 0.0), "{failover:?}");
     assert!(matches!(throughput, Step::Throughput { gbps } if *gbps > 0.0), "{throughput:?}");
+
+    nothing_else_is_on_the_wire(&wire);
+    let keylogs = CITIES.map(|city| format!("{}.{}.keys", wire.display(), city.name).into());
+    let judge = Judge::new(&host, world.directory(), &keylogs, &wire, PORT);
+    tshark_decodes_the_handshake(&judge);
+    tshark_decodes_the_traffic(&judge);
 }
