@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Datagram(Datagram),
     /// The kernel's answer to a datagram for a UDP port that nobody has: the daemon is not there yet, or no longer.
     NobodyThere(u16),
+    /// An ICMP echo below the mesh, from one underlay address to another: somebody measures the direct way.
+    UnderlayEcho,
     /// Anything else.
     Foreign,
 }
@@ -77,9 +79,18 @@ fn ipv4(packet: &[u8]) -> Option<Kind> {
     let payload = packet.get(header..length)?;
     match *packet.get(9)? {
         UDP => udp(address(12)?, address(16)?, payload),
+        ICMP if matches!(payload.first()?, 0 | 8) => {
+            let underlay = [address(12)?, address(16)?].iter().all(is_underlay);
+            underlay.then_some(Kind::UnderlayEcho)
+        }
         ICMP => nobody_there(payload),
         _ => None,
     }
+}
+
+/// Whether the lab gives such addresses to interfaces of underlays (198.18.0.0/15).
+fn is_underlay(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if matches!(address.octets(), [198, 18 | 19, ..]))
 }
 
 /// An ICMP message about a closed port (type 3, code 3), which quotes the datagram.
