@@ -41,6 +41,8 @@ mod link;
 mod link_model;
 mod namespace;
 mod netlink;
+#[cfg(feature = "peers")]
+pub mod peers;
 mod pinger;
 mod probe_log;
 mod process;

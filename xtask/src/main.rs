@@ -1,7 +1,9 @@
 //! The repository's own commands: `cargo xtask setup`, `cargo xtask test` and friends.
 //! This program only dispatches: what is tested or measured lives in `interop` and `bench`.
 
+mod interop;
 mod packages;
+mod roots;
 mod step;
 mod suite;
 
@@ -18,10 +20,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install the system packages that the tests need (apt-get, through sudo when not root).
+    /// Install what the tests need: system packages (apt-get, through sudo when not root), and the root file systems
+    /// of the foreign peers (cached below `$XDG_CACHE_HOME/viamesh`).
     Setup,
     /// Run everything that a change must pass: format, lints, docs, unit, simulation and lab tests.
     Test(suite::TestArguments),
+    /// Try our daemon with foreign peers, real ones, in network namespaces.
+    Interop(interop::InteropArguments),
     /// Run a benchmark, e.g. `cargo xtask bench pump --json FILE`; best on a machine that does nothing else.
     Bench {
         /// Name and arguments of the benchmark.
@@ -40,8 +45,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Setup => packages::install(),
+        Command::Setup => suite::setup(),
         Command::Test(arguments) => suite::run(&arguments),
+        Command::Interop(arguments) => interop::run(&arguments),
         Command::Bench { arguments } => suite::bench(&arguments),
         Command::Fuzz { target, seconds } => suite::fuzz(&target, seconds),
     };

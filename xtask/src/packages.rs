@@ -4,12 +4,17 @@ use crate::step;
 use std::path::Path;
 use std::process::Command;
 
+/// The keys that the peers' root file systems are checked with.
+pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
 /// (package, a file that proves it is there).
 const PACKAGES: &[(&str, &str)] = &[
     ("iperf3", "/usr/bin/iperf3"),
     ("tshark", "/usr/bin/tshark"),
     ("nftables", "/usr/sbin/nft"),
     ("iproute2", "/usr/sbin/ip"),
+    ("mmdebstrap", "/usr/bin/mmdebstrap"),
+    ("debian-archive-keyring", KEYRING),
 ];
 
 /// Packages that are not installed yet.

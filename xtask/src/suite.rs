@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps of the test command, in the order that finds mistakes soonest.
 
-use crate::{packages, step};
+use crate::{interop, packages, roots, step};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct TestArguments {
 /// Run the suite.
 pub(crate) fn run(arguments: &TestArguments) -> Result<(), String> {
     if !arguments.offline {
-        packages::install()?;
+        setup()?;
     }
     if !arguments.lab_only {
         static_checks()?;
@@ -32,7 +32,19 @@ pub(crate) fn run(arguments: &TestArguments) -> Result<(), String> {
         )?;
         step::run("documentation tests", &mut step::cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
     }
-    lab(arguments)
+    lab(arguments)?;
+    if arguments.lab_only { Ok(()) } else { interop::after_the_lab(arguments.full, arguments.offline) }
+}
+
+/// Build the daemon that the tests start.
+pub(crate) fn build_daemon() -> Result<(), String> {
+    step::run("the daemon", &mut step::cargo(&["build", "--workspace", "--quiet", "--bin", "viamesh"]))
+}
+
+/// Install and make what the tests need and this machine lacks.
+pub(crate) fn setup() -> Result<(), String> {
+    packages::install()?;
+    roots::make()
 }
 
 fn static_checks() -> Result<(), String> {
@@ -60,7 +72,7 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
                     run `sudo -E env PATH=$PATH cargo xtask test`"
             .into());
     }
-    step::run("the daemon", &mut step::cargo(&["build", "--workspace", "--quiet", "--bin", "viamesh"]))?;
+    build_daemon()?;
     for round in 1..=arguments.repeat_lab {
         let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--test-threads=1"]);
         command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });

@@ -1,0 +1,19 @@
+//! Foreign daemons as peers of ours, and as judges. Needs root and the file systems that `cargo xtask setup` makes.
+//!
+//! `cargo xtask interop` runs it; `VIAMESH_FULL=1` asks for the whole matrices instead of a sample. The first word of
+//! a case's name is the peer.
+#![allow(clippy::unwrap_used, reason = "a case fails by panicking")]
+
+mod case;
+mod releases;
+
+use case::Case;
+
+fn main() {
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    // Each case has real daemons and real time in it: they would disturb one another.
+    arguments.test_threads = Some(1);
+    let cases: Vec<Case> = [releases::cases()].into_iter().flatten().collect();
+    let trials = cases.into_iter().map(Case::into_trial).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}

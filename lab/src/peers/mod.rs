@@ -1,0 +1,27 @@
+//! Foreign peers: file systems of Debian releases with strongSwan, libreswan, BIRD and babeld in them.
+//!
+//! `cargo xtask setup` makes the file systems; programs of them run in a [`Host`](crate::Host) like any other:
+//!
+//! ```no_run
+//! # use std::{process::Command, time::Duration};
+//! # use lab::{World, peers::Release};
+//! # fn main() -> lab::Result<()> {
+//! let world = World::new()?;
+//! let host = world.host("peer")?;
+//! // The program sees the folder of the world under the same name, and has a `/run` and a `/tmp` of its own.
+//! let root = Release::Debian13.root(world.directory())?;
+//! let configuration = world.directory().join("bird.conf");
+//! let bird = host.spawn_in(&root, {
+//!     let mut command = Command::new("bird");
+//!     command.arg("-f").arg("-c").arg(&configuration).arg("-s").arg(world.directory().join("bird.ctl"));
+//!     command
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod cache;
+mod recipe;
+
+pub use cache::Cache;
+pub use recipe::{Recipe, Release};
