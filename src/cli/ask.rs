@@ -9,14 +9,18 @@ use std::net::IpAddr;
 
 /// Asks and prints the answer.
 pub(super) fn print(request: &Request, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    let reply = ask(request, global)?;
+    show(&ask(request, global)?, output)?;
+    Ok(Exit::Done)
+}
+
+/// Prints an answer as text or JSON.
+pub(super) fn show(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     if output.json() {
         let text = reply.json().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-        output.line(&text)?;
+        output.line(&text)
     } else {
-        output.text(&reply.text())?;
+        output.text(&reply.text())
     }
-    Ok(Exit::Done)
 }
 
 /// Asks.

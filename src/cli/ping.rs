@@ -20,12 +20,7 @@ pub(super) fn run(ping: &Ping, global: &Global, output: &mut Output) -> Result<E
     let reply = ask::ask(&request, global)?;
     let answered =
         matches!(&reply, Reply::Ping(report) if report.replies.iter().any(|reply| reply.rtt_ms.is_some()));
-    if output.json() {
-        let text = reply.json().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-        output.line(&text)?;
-    } else {
-        output.text(&reply.text())?;
-    }
+    ask::show(&reply, output)?;
     Ok(if answered { Exit::Done } else { Exit::Failed })
 }
 

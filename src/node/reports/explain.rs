@@ -15,7 +15,10 @@ impl Node {
     /// function that the workers call.
     pub(in crate::node) fn decide(&self, flow: &FlowDescription) -> Result<(Decision, FlowKey), String> {
         let key = flow_key(flow)?;
-        // The published snapshot may be older than the routes by what has arrived in this turn.
+        if !self.forwarding_changed {
+            return Ok((decide(&self.forwarding, &key, Origin::Tun), key));
+        }
+        // The published snapshot is older than what has arrived in this turn.
         let forwarding: Forwarding = self.build_forwarding();
         Ok((decide(&forwarding, &key, Origin::Tun), key))
     }
