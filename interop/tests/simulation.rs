@@ -5,6 +5,8 @@
 mod endurance;
 #[path = "simulation/mesh_of_ten.rs"]
 mod mesh_of_ten;
+#[path = "simulation/paths.rs"]
+mod paths;
 #[path = "simulation/relay.rs"]
 mod relay;
 #[path = "simulation/start.rs"]
@@ -12,7 +14,7 @@ mod start;
 #[path = "simulation/waypoints.rs"]
 mod waypoints;
 
-use interop::simulation::{Blueprint, Kind, NodeId, Packet, Simulation, StreamReport, policy};
+use interop::simulation::{Blueprint, Kind, NodeId, Packet, Simulation, StreamReport, candidate, policy};
 use lab::{LinkSettings, Random};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -158,7 +158,7 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::{Exit, Family, IfUnreachable, PeerIdentity, Policy};
+    use crate::config::settings::{Candidate, Exit, Family, IfUnreachable, PeerIdentity, Policy};
 
     fn settings() -> Settings {
         let locator = "fd5d:ac:0:1::/64".parse().unwrap();
@@ -187,8 +187,14 @@ mod tests {
             ports: Vec::new(),
             source_ports: Vec::new(),
             dscp: Vec::new(),
-            via: Vec::new(),
-            exit: Exit::Nearest,
+            candidates: vec![Candidate {
+                via: Vec::new(),
+                exit: Exit::Nearest,
+                exit_strict: false,
+                priority: 1,
+                weight: 1,
+            }],
+            probe: None,
             if_unreachable: IfUnreachable::Drop,
             line: 9,
         }];

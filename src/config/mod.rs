@@ -24,6 +24,7 @@ mod resolve;
 mod scalar;
 pub mod settings;
 pub mod source;
+mod stop;
 mod suggestion;
 #[cfg(test)]
 mod tests;

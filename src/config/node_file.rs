@@ -9,6 +9,7 @@ use super::record::{Anything, OneOrMany, record};
 use super::scalar::{Dscp, Mark, Offer, Port, PortRange, Protocol};
 use super::settings::{Family, IfUnreachable};
 use super::source::Spanned;
+use super::stop::StopEntry;
 
 record! {
     /// Who this node is and what it does. One file per node, `/etc/viamesh/node.yaml`.
@@ -87,12 +88,42 @@ record! {
         optional source_ports: OneOrMany<PortRange>,
         /// DSCP values, by number or name. All unless given.
         optional dscp: OneOrMany<Dscp>,
-        /// The stops after this node, in order. A node may come more than once. Between two stops the mesh finds the fastest way.
-        optional via: Vec<Spanned<String>> = "[]",
-        /// The last stop, where packets leave the mesh: a node, or `nearest` for the nearest one that offers the internet.
-        required exit: String,
-        /// While the path is down: `drop` the packets, let them take `any-path`, or let the `next` matching policy have them. `check` warns where it is not given.
+        /// The stops after this node, in order. A node may come more than once. Between two stops the mesh finds the fastest way; with `!` behind its name a stop is reached over a direct link from the one before. `{any_of: [tokyo, osaka]}` is the nearer of several.
+        optional via: Vec<Spanned<StopEntry>> = "[]",
+        /// The last stop, where packets leave the mesh: a node, or `nearest` for the nearest one that offers the internet. Must be given here or in each of `paths`.
+        optional exit: String,
+        /// Several ways instead of one, best first. `via` and `exit` of the policy stand for what a path does not say.
+        optional paths: Vec<Spanned<PathEntry>>,
+        /// Try the paths out, end to end: a path that does not keep what is asked here counts as down. Without it a path is up when all its stops can be reached.
+        optional probe: ProbeSection,
+        /// While no path is up: `drop` the packets, let them take `any-path`, or let the `next` matching policy have them. `check` warns where it is not given.
         optional if_unreachable: IfUnreachable = "drop",
+    }
+}
+
+record! {
+    /// One of several ways of a policy.
+    pub(crate) struct PathEntry called "a path", unknown: Error {
+        /// The stops, as in a policy.
+        optional via: Vec<Spanned<StopEntry>>,
+        /// The last stop, as in a policy.
+        optional exit: String,
+        /// Of the paths that are up, those with the lowest number carry the packets. Its place in the list unless given, from 1.
+        optional priority: u16,
+        /// Its share of the flows, 1 to 100, among paths of one priority. Each flow stays on one path.
+        optional weight: u8 = "1",
+    }
+}
+
+record! {
+    /// What is asked of a policy's paths.
+    pub(crate) struct ProbeSection called "`probe`", unknown: Error {
+        /// Time between two probes on each path.
+        optional interval: Duration = "5s",
+        /// Longest round-trip time, as the median of the last ten probes.
+        optional max_rtt: Duration,
+        /// Most probes that may be lost of the last ten, in percent.
+        optional max_loss: u8 = "30",
     }
 }
 

@@ -67,7 +67,7 @@ record! {
         optional locator: Ipv6Net,
         /// Segment identifiers of a node that runs other software.
         optional sids: SidsEntry,
-        /// Its 16-bit micro-SID. Never derived: 16 bits collide.
+        /// Its 16-bit micro-SID, 0x1 to 0xdfff. Where all stops of a path have one, the whole list stands in one address and the packets need no routing header. Never derived: 16 bits collide.
         optional usid: u16,
         /// Networks that it announces. For checks only: what counts is what it announces by Babel.
         optional announce: Vec<Spanned<IpNet>>,

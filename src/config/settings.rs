@@ -175,14 +175,57 @@ pub struct Policy {
     pub source_ports: Vec<RangeInclusive<u16>>,
     /// DSCP values 0 to 63; empty means all.
     pub dscp: Vec<u8>,
-    /// Stops after this node and before the exit, in order; a node may come again.
-    pub via: Vec<NodeName>,
-    /// Where the packet leaves the mesh.
-    pub exit: Exit,
-    /// What happens to matching packets while the path cannot be used.
+    /// The ways that its packets may take; never empty.
+    pub candidates: Vec<Candidate>,
+    /// Whether candidates are tried out end to end, and what is expected of them.
+    pub probe: Option<PolicyProbe>,
+    /// What happens to matching packets while no candidate can be used.
     pub if_unreachable: IfUnreachable,
     /// Line of the policy's name in the node file, from 1.
     pub line: u32,
+}
+
+/// One of the ways that a policy's packets may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Stops after this node and before the exit, in order; a node may come again.
+    pub via: Vec<Stop>,
+    /// Where the packet leaves the mesh.
+    pub exit: Exit,
+    /// Whether the last hop to the exit must be a direct link.
+    pub exit_strict: bool,
+    /// Of the candidates that can be used, those with the lowest number are.
+    pub priority: u16,
+    /// Its share of the flows among candidates of one priority.
+    pub weight: u8,
+}
+
+/// One stop of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The node, or several, of which the nearest that can be reached serves. Never empty.
+    pub any_of: Vec<NodeName>,
+    /// Whether the hop to it must be a direct link from the stop before.
+    pub strict: bool,
+}
+
+impl Stop {
+    /// A stop at this node, by whatever way.
+    #[must_use]
+    pub fn at(node: NodeName) -> Self {
+        Self { any_of: vec![node], strict: false }
+    }
+}
+
+/// How a policy's candidates are tried out, end to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyProbe {
+    /// Time between two probes on one candidate.
+    pub interval: Duration,
+    /// A candidate whose median round-trip time is longer is not used.
+    pub max_rtt: Option<Duration>,
+    /// A candidate that loses more, in percent, is not used.
+    pub max_loss: u8,
 }
 
 /// Where a policy's packets leave the mesh.

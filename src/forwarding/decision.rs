@@ -1,6 +1,7 @@
 //! The one function that chooses what becomes of a packet.
 
-use super::snapshot::{Forwarding, IfUnreachable, LinkId, Local, NextHop, PolicyState};
+use super::policy_path::{CandidatePath, IfUnreachable, Steered};
+use super::snapshot::{Forwarding, LinkId, Local, NextHop};
 use super::{DropReason, address};
 use crate::policy::PolicyIndex;
 use srv6::Behaviour;
@@ -31,8 +32,8 @@ pub enum Decision {
     Link {
         /// The next-hop link.
         link: LinkId,
-        /// The policy whose path the packet takes.
-        policy: Option<PolicyIndex>,
+        /// The policy and candidate whose path the packet takes.
+        policy: Option<Steered>,
     },
     /// Hand it to the control plane.
     Punt,
@@ -97,7 +98,7 @@ fn check_source(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Resu
         return Err(DropReason::Martian);
     }
     let (Origin::Link(link) | Origin::Decapsulated(link, _)) = origin else { return Ok(()) };
-    if forwarding.locals.lookup(flow.source).is_some() {
+    if forwarding.locals.lookup(flow.source).is_some() && !is_own_envelope(forwarding, flow, origin) {
         return Err(DropReason::OwnAddressFromOutside);
     }
     let accepts = forwarding.link(link).and_then(|path| path.accept.as_ref());
@@ -105,6 +106,14 @@ fn check_source(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Resu
         return Err(DropReason::TransitRefused);
     }
     Ok(())
+}
+
+/// Whether this may be an envelope of our own that comes by again: the fastest way from one stop to the next may lead
+/// over the headend, and the headend may be a stop itself.
+fn is_own_envelope(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> bool {
+    matches!(origin, Origin::Link(_))
+        && flow.source == IpAddr::V6(forwarding.node_address)
+        && forwarding.sids.contains(flow.destination)
 }
 
 #[inline]
@@ -144,8 +153,8 @@ fn check_remote_sid(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> 
 fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
     let mut index = forwarding.steering.classify(flow)?;
     loop {
-        if let Some(link) = first_link(forwarding, index) {
-            return Some(Decision::Link { link, policy: Some(index) });
+        if let Some((link, candidate)) = follow(forwarding, index, flow) {
+            return Some(Decision::Link { link, policy: Some(Steered { policy: index, candidate }) });
         }
         // A policy that the snapshot does not hold is no licence to leave by another way.
         let policy = forwarding.policies.get(usize::from(index.0));
@@ -157,12 +166,24 @@ fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
     }
 }
 
-/// The link towards the policy's first stop, if the policy can be followed.
+/// The link to the first stop of the flow's candidate, if the policy can be followed. A candidate whose link is down
+/// since a moment is as good as none.
 #[inline]
-fn first_link(forwarding: &Forwarding, index: PolicyIndex) -> Option<LinkId> {
+fn follow(forwarding: &Forwarding, index: PolicyIndex, flow: &FlowKey) -> Option<(LinkId, u8)> {
     let policy = forwarding.policies.get(usize::from(index.0))?;
-    let encapsulation = policy.encapsulation.as_ref().filter(|_| policy.state == PolicyState::Ready)?;
-    match route(forwarding, IpAddr::V6(encapsulation.first_stop()), Origin::Node) {
+    let place = policy.place_of(flow);
+    if let Some(link) = first_link(forwarding, policy.candidate(place)?) {
+        return Some((link, place));
+    }
+    (0..).zip(policy.candidates()).find_map(|(place, other)| Some((first_link(forwarding, other)?, place)))
+}
+
+#[inline]
+fn first_link(forwarding: &Forwarding, candidate: &CandidatePath) -> Option<LinkId> {
+    if let Some(link) = candidate.link {
+        return forwarding.is_up(link).then_some(link);
+    }
+    match route(forwarding, IpAddr::V6(candidate.encapsulation.first_stop()), Origin::Node) {
         Decision::Link { link, .. } => Some(link),
         _ => None,
     }

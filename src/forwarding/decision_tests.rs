@@ -1,5 +1,5 @@
 use super::*;
-use crate::forwarding::{LinkPath, LocalAddresses, PolicyPath, PrefixTable, SidSpace, SocketIndex};
+use crate::forwarding::{LinkPath, LocalAddresses, PolicyPath, PrefixTable, Share, SidSpace, SocketIndex};
 use crate::policy::{Rule, SteeringTable};
 use esp::{Algorithm, Backend, OutboundSa};
 use srv6::{Encapsulation, Form, SegmentPath};
@@ -60,6 +60,7 @@ fn forwarding() -> Forwarding {
     ];
     forwarding.routes = PrefixTable::new(routes.map(|(prefix, next)| (prefix.parse().unwrap(), next)));
     forwarding.links = vec![link(0, true), link(1, false), None];
+    forwarding.node_address = OURS.parse().unwrap();
     forwarding.sids = SidSpace::new(
         "fd5d:ac::/32".parse().unwrap(),
         ["2001:db8:5::/48".parse().unwrap()],
@@ -68,16 +69,16 @@ fn forwarding() -> Forwarding {
     forwarding
 }
 
-fn policy(first_stop: &str, state: PolicyState, if_unreachable: IfUnreachable) -> PolicyPath {
+fn candidate(number: u8, first_stop: &str, link: Option<LinkId>) -> CandidatePath {
     let first: Ipv6Addr = first_stop.parse().unwrap();
     let path = SegmentPath::new(&[first, THEIR_END.parse().unwrap()]).unwrap();
-    PolicyPath {
-        encapsulation: Some(Encapsulation::new(OURS.parse().unwrap(), &path, Form::Reduced).unwrap()),
-        if_unreachable,
-        state,
-        mtu: 1300,
-        counters: Arc::default(),
-    }
+    let encapsulation = Encapsulation::new(OURS.parse().unwrap(), &path, Form::Reduced).unwrap();
+    CandidatePath { number, encapsulation, link, mtu: 1300 }
+}
+
+fn policy(first_stop: &str, usable: bool, if_unreachable: IfUnreachable) -> PolicyPath {
+    let share = Share { weight: 1, path: usable.then(|| candidate(1, first_stop, None)) };
+    PolicyPath::new(if_unreachable, Arc::default(), [share])
 }
 
 fn steered(policies: Vec<PolicyPath>) -> Decision {
@@ -129,6 +130,11 @@ fn every_origin_and_destination_has_its_answer() {
         (LINK, "fe80::1", "ff05::2", Drop(DropReason::Multicast)),
         (LINK, "fe80::1", OURS, Drop(DropReason::Martian)),
         (LINK, OURS, THEIRS, Drop(DropReason::OwnAddressFromOutside)),
+        // Our own envelope on its way between two stops, or with this node as a stop.
+        (LINK, OURS, THEIR_END, to_link(0)),
+        (LINK, OURS, "fd5d:ac:0:1::e", LocalSid(Behaviour::END)),
+        (LINK, "fd5d:ac:0:1::e", THEIR_END, Drop(DropReason::OwnAddressFromOutside)),
+        (DT46, OURS, THEIR_END, Drop(DropReason::OwnAddressFromOutside)),
         (LINK, "10.9.9.9", "10.1.2.1", Deliver),
         (LINK, "0.0.0.1", "10.1.2.1", Drop(DropReason::Martian)),
         (DT46, "10.9.9.9", "10.1.2.1", Deliver),
@@ -155,23 +161,27 @@ fn every_origin_and_destination_has_its_answer() {
 #[test]
 fn policies_are_followed_in_order_and_step_aside_as_they_say() {
     use IfUnreachable::{AnyPath, Drop, Next};
-    use PolicyState::{Ready, Unreachable};
-    let by = |index| Decision::Link { link: LinkId(0), policy: Some(PolicyIndex(index)) };
+    const READY: bool = true;
+    const UNREACHABLE: bool = false;
+    let by = |index| Decision::Link {
+        link: LinkId(0),
+        policy: Some(Steered { policy: PolicyIndex(index), candidate: 0 }),
+    };
     let dropped = Decision::Drop(DropReason::PolicyUnreachable);
-    assert_eq!(steered(vec![policy(THEIR_END, Ready, Drop)]), by(0));
-    assert_eq!(steered(vec![policy(THEIR_END, Unreachable, Drop)]), dropped);
-    assert_eq!(steered(vec![policy(THEIR_END, Unreachable, AnyPath)]), to_link(0));
-    assert_eq!(steered(vec![policy(THEIR_END, Unreachable, Next)]), to_link(0));
-    let next = vec![policy(THEIR_END, Unreachable, Next), policy(THEIR_END, Ready, Drop)];
+    assert_eq!(steered(vec![policy(THEIR_END, READY, Drop)]), by(0));
+    assert_eq!(steered(vec![policy(THEIR_END, UNREACHABLE, Drop)]), dropped);
+    assert_eq!(steered(vec![policy(THEIR_END, UNREACHABLE, AnyPath)]), to_link(0));
+    assert_eq!(steered(vec![policy(THEIR_END, UNREACHABLE, Next)]), to_link(0));
+    let next = vec![policy(THEIR_END, UNREACHABLE, Next), policy(THEIR_END, READY, Drop)];
     assert_eq!(steered(next), by(1));
-    let next = vec![policy(THEIR_END, Unreachable, Next), policy(THEIR_END, Unreachable, Drop)];
+    let next = vec![policy(THEIR_END, UNREACHABLE, Next), policy(THEIR_END, UNREACHABLE, Drop)];
     assert_eq!(steered(next), dropped);
     // Ready as far as the control plane knew, but the first stop's link is down or gone.
     for stop in ["fd5d:ac:0:3::e", "fd5d:ac:0:4::e", "fd5d:ac:0:5::e"] {
-        assert_eq!(steered(vec![policy(stop, Ready, Drop)]), dropped);
-        assert_eq!(steered(vec![policy(stop, Ready, AnyPath)]), to_link(0));
+        assert_eq!(steered(vec![policy(stop, READY, Drop)]), dropped);
+        assert_eq!(steered(vec![policy(stop, READY, AnyPath)]), to_link(0));
     }
-    let empty = PolicyPath { encapsulation: None, ..policy(THEIR_END, Ready, Drop) };
+    let empty = PolicyPath::new(Drop, Arc::default(), []);
     assert_eq!(steered(vec![empty]), dropped, "nothing to follow is not permission to leave");
 }
 
@@ -179,7 +189,7 @@ fn policies_are_followed_in_order_and_step_aside_as_they_say() {
 fn traffic_from_links_is_never_steered() {
     let mut forwarding = forwarding();
     forwarding.steering = SteeringTable::compile(&[Rule::default()]);
-    forwarding.policies = vec![policy(THEIR_END, PolicyState::Ready, IfUnreachable::Drop)];
+    forwarding.policies = vec![policy(THEIR_END, true, IfUnreachable::Drop)];
     for origin in [LINK, DT46, Origin::Node] {
         let flow = flow("fd5d:ac:0:6::1", THEIRS);
         assert_eq!(decide(&forwarding, &flow, origin), to_link(0), "{origin:?}");
@@ -192,4 +202,42 @@ fn a_policy_missing_from_the_snapshot_drops() {
     forwarding.steering = SteeringTable::compile(&[Rule::default()]);
     let decision = decide(&forwarding, &flow(OURS, THEIRS), Origin::Tun);
     assert_eq!(decision, Decision::Drop(DropReason::PolicyUnreachable));
+}
+
+#[test]
+fn a_flow_leaves_a_candidate_whose_link_went_down() {
+    let share = |path| Share { weight: 1, path: Some(path) };
+    let shares = [share(candidate(1, "fd5d:ac:0:3::e", None)), share(candidate(2, THEIR_END, None))];
+    let two = PolicyPath::new(IfUnreachable::Drop, Arc::default(), shares);
+    let by =
+        Decision::Link { link: LinkId(0), policy: Some(Steered { policy: PolicyIndex(0), candidate: 1 }) };
+    assert_eq!(steered(vec![two]), by);
+    // A first stop that must be next to this node is reached by its own link or not at all.
+    let direct = |link| {
+        let path = candidate(1, THEIR_END, Some(LinkId(link)));
+        PolicyPath::new(IfUnreachable::Drop, Arc::default(), [share(path)])
+    };
+    let by =
+        Decision::Link { link: LinkId(0), policy: Some(Steered { policy: PolicyIndex(0), candidate: 0 }) };
+    assert_eq!(steered(vec![direct(0)]), by);
+    assert_eq!(steered(vec![direct(1)]), Decision::Drop(DropReason::PolicyUnreachable));
+}
+
+#[test]
+fn compressed_sids_are_found_by_their_prefix_and_protected_from_outside() {
+    let mut forwarding = forwarding();
+    let next = Behaviour::EndNext(srv6::Flavours::NONE, 32);
+    let own = "fd5d:ac:b::/48".parse().unwrap();
+    forwarding.locals = forwarding.locals.with_compressed([(own, next)]);
+    let other: ipnet::Ipv6Net = "fd5d:ac:c::/48".parse().unwrap();
+    forwarding.sids = SidSpace::new("fd5d:ac::/32".parse().unwrap(), [own, other], []);
+    forwarding.routes = PrefixTable::new([(ipnet::IpNet::V6(other), NextHop::Link(LinkId(0)))]);
+    let decide = |source, destination, origin| super::decide(&forwarding, &flow(source, destination), origin);
+    assert_eq!(decide(THEIRS, "fd5d:ac:b:c:b:d:f046:0", LINK), Decision::LocalSid(next));
+    assert_eq!(decide(THEIRS, "fd5d:ac:c:b:d:f046::", LINK), to_link(0));
+    for destination in ["fd5d:ac:b:c:b:d:f046:0", "fd5d:ac:c:b:d:f046::", "fd5d:ac:0:2::e:7:9"] {
+        let from_outside = decide("2001:db8:1::1", destination, LINK);
+        assert_eq!(from_outside, Decision::Drop(DropReason::SidSourceOutside), "{destination}");
+        assert_eq!(decide(OURS, destination, Origin::Tun), Decision::Drop(DropReason::SidFromTun));
+    }
 }

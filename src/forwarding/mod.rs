@@ -20,6 +20,7 @@ mod outbound;
 mod outbox;
 mod packet;
 pub mod pipeline;
+mod policy_path;
 pub mod prefix_table;
 mod relay_run;
 pub mod ring;
@@ -36,10 +37,8 @@ pub use drop_reason::DropReason;
 pub use egress::{Egress, Sent, TrainRoute, Transmit};
 pub use inbound::Received;
 pub use pipeline::{Pipeline, Turn};
+pub use policy_path::{CandidatePath, IfUnreachable, PolicyPath, Share, Steered};
 pub use prefix_table::PrefixTable;
 pub use ring::{Down, Punt, Rings, Stranger};
-pub use snapshot::{
-    Forwarding, IfUnreachable, LinkId, LinkPath, Local, LocalAddresses, NextHop, PolicyPath, PolicyState,
-    SidSpace, SocketIndex,
-};
+pub use snapshot::{Forwarding, LinkId, LinkPath, Local, LocalAddresses, NextHop, SidSpace, SocketIndex};
 pub use spi_table::{InboundEntry, SpiTable};

@@ -6,7 +6,9 @@ use super::outbox::{Envelope, Parcel};
 use super::pipeline::{Pipeline, Turn};
 use super::super_packet::SuperPacket;
 use super::virtio::VirtioHeader;
-use super::{Decision, DropReason, Forwarding, LinkId, LinkPath, Origin, PolicyPath, decide, packet};
+use super::{
+    CandidatePath, Decision, DropReason, Forwarding, LinkId, LinkPath, Origin, PolicyPath, decide, packet,
+};
 use srv6::ip::icmp_error::{IcmpError, Unreachable};
 use srv6::ip::{FlowKey, hop_limit};
 use srv6::{FlowSummary, Malformed};
@@ -16,25 +18,23 @@ use std::io::IoSlice;
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
     pub(super) link: &'a LinkPath,
-    pub(super) policy: Option<&'a PolicyPath>,
+    pub(super) policy: Option<(&'a PolicyPath, &'a CandidatePath)>,
 }
 
 impl<'a> Way<'a> {
     /// The policy's headers for this packet.
     fn envelope(&self, bytes: &[u8], flow: &FlowKey) -> Result<Option<Envelope<'a>>, Malformed> {
-        let Some(encapsulation) = self.policy.and_then(|policy| policy.encapsulation.as_ref()) else {
-            return Ok(None);
-        };
+        let Some((_, candidate)) = self.policy else { return Ok(None) };
         let summary = FlowSummary::of(bytes, flow)?;
-        Ok(Some(Envelope { encapsulation, summary, hop_limit: hop_limit(bytes)? }))
+        Ok(Some(Envelope { encapsulation: &candidate.encapsulation, summary, hop_limit: hop_limit(bytes)? }))
     }
 
     /// The longest inner packet.
     pub(super) fn mtu(&self) -> usize {
         let link = usize::from(self.link.mtu);
-        let Some(policy) = self.policy else { return link };
-        let envelope = policy.encapsulation.as_ref().map_or(0, |encapsulation| encapsulation.header_len());
-        usize::from(policy.mtu).min(link.saturating_sub(envelope))
+        let Some((_, candidate)) = self.policy else { return link };
+        let envelope = candidate.encapsulation.header_len();
+        usize::from(candidate.mtu).min(link.saturating_sub(envelope))
     }
 }
 
@@ -63,7 +63,10 @@ impl Pipeline {
         let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, count) };
         match decide(turn.forwarding, &flow, Origin::Tun) {
             Decision::Link { link, policy } => {
-                let policy = policy.and_then(|index| turn.forwarding.policies.get(usize::from(index.0)));
+                let policy = policy.and_then(|steered| {
+                    let policy = turn.forwarding.policies.get(usize::from(steered.policy.0))?;
+                    Some((policy, policy.candidate(steered.candidate)?))
+                });
                 let Some(link) = turn.forwarding.link(link) else {
                     return self.drop(DropReason::LinkDown, count);
                 };
@@ -135,7 +138,7 @@ impl Pipeline {
         match self.outbox.append(way.link, route, &parcel, turn.egress) {
             Ok(octets) => {
                 way.link.counters.sent.add(count, octets);
-                if let Some(policy) = way.policy {
+                if let Some((policy, _)) = way.policy {
                     policy.counters.steered.add(count, octets);
                 }
             }

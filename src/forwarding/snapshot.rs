@@ -1,11 +1,12 @@
 //! The immutable value that the control plane publishes and the workers read.
 
-use super::counters::{LinkCounters, PolicyCounters};
+use super::counters::LinkCounters;
+use super::policy_path::PolicyPath;
 use super::{PrefixTable, SpiTable};
 use crate::policy::SteeringTable;
 use esp::OutboundSa;
 use ipnet::Ipv6Net;
-use srv6::{Behaviour, Encapsulation};
+use srv6::Behaviour;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -125,41 +126,6 @@ pub struct LinkPath {
     pub counters: Arc<LinkCounters>,
 }
 
-/// What a policy does with the packets it matched.
-#[derive(Debug)]
-pub struct PolicyPath {
-    /// Headers of the present candidate; `None` if no candidate can be used.
-    pub encapsulation: Option<Encapsulation>,
-    /// What to do while no candidate can be used.
-    pub if_unreachable: IfUnreachable,
-    /// Whether the present candidate's stops are all reachable.
-    pub state: PolicyState,
-    /// The longest inner packet for the whole path, in octets, SRv6 headers already subtracted.
-    pub mtu: u16,
-    /// Counters that outlive the snapshot.
-    pub counters: Arc<PolicyCounters>,
-}
-
-/// Whether a policy can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyState {
-    /// All stops are reachable.
-    Ready,
-    /// A stop is not reachable.
-    Unreachable,
-}
-
-/// What happens to packets of a policy that has no usable candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfUnreachable {
-    /// They are dropped.
-    Drop,
-    /// They take the fastest way.
-    AnyPath,
-    /// They go on to the next policy that matches.
-    Next,
-}
-
 /// What an address of this node is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {
@@ -171,9 +137,13 @@ pub enum Local {
     Probe,
 }
 
-/// Exact-match table of this node's addresses and segments.
+/// Table of this node's addresses and segments: exact matches, and compressed SIDs, behind which the next stops stand.
 #[derive(Debug, Clone, Default)]
-pub struct LocalAddresses(Vec<(IpAddr, Local)>);
+pub struct LocalAddresses {
+    exact: Vec<(IpAddr, Local)>,
+    /// Hardly ever more than one.
+    compressed: Vec<(Ipv6Net, Behaviour)>,
+}
 
 impl LocalAddresses {
     /// A table of `entries`. Of two entries with one address the later counts.
@@ -182,42 +152,61 @@ impl LocalAddresses {
         entries.reverse();
         entries.sort_by_key(|(address, _)| *address);
         entries.dedup_by_key(|(address, _)| *address);
-        LocalAddresses(entries)
+        LocalAddresses { exact: entries, compressed: Vec::new() }
+    }
+
+    /// With the prefixes of compressed SIDs besides.
+    #[must_use]
+    pub fn with_compressed(mut self, prefixes: impl IntoIterator<Item = (Ipv6Net, Behaviour)>) -> Self {
+        self.compressed.extend(prefixes);
+        self
     }
 
     /// What `address` is for, if it is ours.
     #[inline]
     pub fn lookup(&self, address: IpAddr) -> Option<Local> {
-        let index = self.0.binary_search_by_key(&address, |(own, _)| *own).ok()?;
-        self.0.get(index).map(|(_, local)| *local)
+        match self.exact.binary_search_by_key(&address, |(own, _)| *own) {
+            Ok(index) => self.exact.get(index).map(|(_, local)| *local),
+            Err(_) => self.lookup_compressed(address),
+        }
     }
 
-    /// All entries in ascending order of address.
+    #[inline]
+    fn lookup_compressed(&self, address: IpAddr) -> Option<Local> {
+        let IpAddr::V6(address) = address else { return None };
+        let found = self.compressed.iter().find(|(prefix, _)| prefix.contains(&address));
+        found.map(|(_, behaviour)| Local::Sid(*behaviour))
+    }
+
+    /// All exact entries in ascending order of address.
     pub fn iter(&self) -> impl Iterator<Item = &(IpAddr, Local)> {
-        self.0.iter()
+        self.exact.iter()
     }
 }
+
+/// What stands in front of an adjacency's number in an interface identifier.
+const ADJACENCY: u16 = 0xe;
 
 /// Which addresses of the mesh are segments, and which sources may address them.
 #[derive(Debug, Clone)]
 pub struct SidSpace {
     mesh_prefix: Ipv6Net,
-    foreign_segments: PrefixTable<()>,
+    listed_segments: PrefixTable<()>,
     foreign_locators: PrefixTable<()>,
 }
 
 impl SidSpace {
-    /// The segments of a mesh: by our scheme inside `mesh_prefix`, and those of foreign nodes as
-    /// the registry lists them (a prefix for a NEXT-C-SID block). `foreign_locators` and
-    /// `mesh_prefix` are the sources that may address segments.
+    /// The segments of a mesh: by our scheme inside `mesh_prefix`, and those that the registry lists: of foreign nodes,
+    /// and the prefix of each compressed SID. `foreign_locators` and `mesh_prefix` are the sources that may address
+    /// segments.
     pub fn new(
         mesh_prefix: Ipv6Net,
-        foreign_segments: impl IntoIterator<Item = Ipv6Net>,
+        listed_segments: impl IntoIterator<Item = Ipv6Net>,
         foreign_locators: impl IntoIterator<Item = Ipv6Net>,
     ) -> Self {
         SidSpace {
             mesh_prefix,
-            foreign_segments: foreign_segments.into_iter().map(|net| (net.into(), ())).collect(),
+            listed_segments: listed_segments.into_iter().map(|net| (net.into(), ())).collect(),
             foreign_locators: foreign_locators.into_iter().map(|net| (net.into(), ())).collect(),
         }
     }
@@ -225,14 +214,18 @@ impl SidSpace {
     /// Whether `address` is a segment of some node.
     ///
     /// Inside the mesh prefix an interface identifier below 2^16 is a function, except 1, which
-    /// is the node's own address.
+    /// is the node's own address; so is one of the form `e:n:n`, an adjacency.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         let IpAddr::V6(v6) = address else { return false };
         let [.., function] = v6.segments();
-        let is_function = v6.segments()[4..7] == [0, 0, 0] && function != 1;
+        let is_function = match v6.segments()[4..7] {
+            [0, 0, 0] => function != 1,
+            [0, ADJACENCY, _] => true,
+            _ => false,
+        };
         (is_function && self.mesh_prefix.contains(&v6))
-            || (!self.foreign_segments.is_empty() && self.foreign_segments.lookup(address).is_some())
+            || (!self.listed_segments.is_empty() && self.listed_segments.lookup(address).is_some())
     }
 
     /// Whether a packet from `source` may be addressed to a segment.

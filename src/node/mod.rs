@@ -15,6 +15,8 @@ mod link;
 mod link_local;
 mod link_table;
 mod name;
+mod policy_candidate;
+mod policy_health;
 mod policy_paths;
 mod probes;
 mod publish;
@@ -260,7 +262,8 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         let observation = self.next_observation.map(|at| (at, "observe the data path"));
         let probes = self.probes.next_deadline().map(|at| (at, "probe"));
-        [self.ike.poll_timeout(), self.babel.poll_timeout(), observation, probes]
+        let paths = self.next_path_probe().map(|at| (at, "probe a policy's path"));
+        [self.ike.poll_timeout(), self.babel.poll_timeout(), observation, probes, paths]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)

@@ -1,15 +1,14 @@
 //! Builds the snapshot that the data path reads.
 
-use super::Node;
 use super::link::Link;
+use super::{Node, PolicyRuntime};
 use crate::config::settings;
 use crate::forwarding::{
-    Forwarding, IfUnreachable, InboundEntry, LinkPath, Local, LocalAddresses, NextHop, PolicyPath,
-    PolicyState, PrefixTable, SidSpace, SpiTable,
+    Forwarding, InboundEntry, LinkPath, Local, LocalAddresses, NextHop, PrefixTable, SidSpace, SpiTable,
 };
 use crate::policy::Rule;
 use ipnet::{IpNet, Ipv6Net};
-use srv6::LocalSids;
+use srv6::{Behaviour, CompressedSid, Flavours, LocalSids};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ impl Node {
             locals: self.local_addresses(),
             routes: self.prefix_table(),
             steering: self.steering.clone(),
-            policies: self.policies.iter().map(policy_path).collect(),
+            policies: self.policies.iter().map(PolicyRuntime::path).collect(),
             links: self.link_paths(),
             inbound: self.inbound_table(),
             sids: sid_space(settings),
@@ -39,12 +38,33 @@ impl Node {
     fn local_addresses(&self) -> LocalAddresses {
         let mut entries: Vec<(IpAddr, Local)> =
             self.settings.addresses.iter().map(|address| (*address, Local::Address)).collect();
-        if let Ok(locator) = srv6::Locator::new(self.settings.locator) {
-            entries.push((IpAddr::V6(locator.node_address()), Local::Address));
-            let sids = LocalSids::of_locator(&locator, self.settings.offer_internet);
-            entries.extend(sids.iter().map(|(sid, behaviour)| (IpAddr::V6(sid), Local::Sid(behaviour))));
+        let sids = self.local_sids();
+        entries.extend(self.own_address().map(|address| (IpAddr::V6(address), Local::Address)));
+        entries.extend(sids.iter().map(|(sid, behaviour)| (IpAddr::V6(sid), Local::Sid(behaviour))));
+        entries.extend(self.adjacencies());
+        LocalAddresses::new(entries).with_compressed(sids.compressed())
+    }
+
+    /// The segments that this node has of itself.
+    fn local_sids(&self) -> LocalSids {
+        let Ok(locator) = srv6::Locator::new(self.settings.locator) else { return LocalSids::default() };
+        let internet = self.settings.offer_internet;
+        let sids = LocalSids::of_locator(&locator, internet);
+        match self.settings.own_node().and_then(|node| self.compressed_sid(node)) {
+            Some(compressed) => sids.with_compressed(&compressed, internet),
+            None => sids,
         }
-        LocalAddresses::new(entries)
+    }
+
+    /// A segment for the link to each peer.
+    //= RFC 8986 §4.2
+    fn adjacencies(&self) -> impl Iterator<Item = (IpAddr, Local)> + '_ {
+        let own = srv6::Locator::new(self.settings.locator).ok();
+        self.settings.peers().filter_map(move |peer| {
+            let sid = own?.end_x(&srv6::Locator::new(peer.locator).ok()?);
+            let link = u16::try_from(self.best_link(&peer.name)?.0).ok()?;
+            Some((IpAddr::V6(sid), Local::Sid(Behaviour::EndX(Flavours::NONE, link))))
+        })
     }
 
     /// Mesh routes, and the networks behind this node. What was lost lately leads nowhere, rather than by a
@@ -93,20 +113,6 @@ fn link_path(link: &Link) -> Option<LinkPath> {
     })
 }
 
-fn policy_path(policy: &super::PolicyRuntime) -> PolicyPath {
-    PolicyPath {
-        encapsulation: policy.encapsulation.clone(),
-        if_unreachable: match policy.if_unreachable {
-            settings::IfUnreachable::Drop => IfUnreachable::Drop,
-            settings::IfUnreachable::AnyPath => IfUnreachable::AnyPath,
-            settings::IfUnreachable::Next => IfUnreachable::Next,
-        },
-        state: if policy.problem.is_none() { PolicyState::Ready } else { PolicyState::Unreachable },
-        mtu: policy.mtu,
-        counters: Arc::clone(&policy.counters),
-    }
-}
-
 /// The policies as the classifier sees them, in file order.
 pub(super) fn rules(settings: &settings::Settings) -> Vec<Rule> {
     settings
@@ -132,7 +138,18 @@ fn sid_space(settings: &settings::Settings) -> SidSpace {
         segments.extend(listed.into_iter().flatten().map(Ipv6Net::from));
         locators.push(node.locator);
     }
+    segments.extend(compressed_prefixes(settings).map(|(_, prefix)| prefix));
     SidSpace::new(settings.mesh_prefix, segments, locators)
+}
+
+/// The nodes that have compressed SIDs, and the prefixes of these.
+pub(super) fn compressed_prefixes(
+    settings: &settings::Settings,
+) -> impl Iterator<Item = (&settings::NodeName, Ipv6Net)> {
+    settings.nodes.iter().filter_map(|node| {
+        let sid = CompressedSid::new(settings.mesh_prefix, node.usid?).ok()?;
+        Some((&node.name, sid.prefix()))
+    })
 }
 
 /// The first IPv4 address of the node itself.

@@ -1,5 +1,6 @@
 //! Babel over the links, and the routes that it selects.
 
+use super::publish::compressed_prefixes;
 use super::{Node, NodeEvent, babel_packet};
 use crate::config::settings::{NodeName, Settings};
 use crate::forwarding::{Down, LinkId};
@@ -54,6 +55,8 @@ pub(crate) fn own_prefixes(settings: &Settings) -> BTreeSet<IpNet> {
     let mut prefixes: BTreeSet<IpNet> = settings.announce.iter().map(IpNet::trunc).collect();
     prefixes.insert(IpNet::V6(settings.locator));
     prefixes.extend(settings.addresses.iter().map(|address| IpNet::from(*address)));
+    let compressed = compressed_prefixes(settings).filter(|(name, _)| **name == settings.name);
+    prefixes.extend(compressed.map(|(_, prefix)| IpNet::V6(prefix)));
     if settings.offer_internet
         && let Ok(locator) = srv6::Locator::new(settings.locator)
     {
@@ -79,6 +82,8 @@ impl Node {
         let endpoints = self.settings.peers().flat_map(|peer| &peer.endpoints);
         let locators =
             self.settings.nodes.iter().map(|node| (IpNet::V6(node.locator), router_id(&node.name)));
+        let compressed = compressed_prefixes(&self.settings);
+        let compressed = compressed.map(|(name, prefix)| (IpNet::V6(prefix), router_id(name)));
         let mut local_networks: Vec<IpNet> = own_prefixes(&self.settings).into_iter().collect();
         local_networks.extend(self.connected.iter().copied());
         let policy = ImportPolicy {
@@ -87,7 +92,7 @@ impl Node {
             endpoints: endpoints
                 .filter_map(|endpoint| endpoint.address.as_ref()?.parse::<IpAddr>().ok())
                 .collect(),
-            locators: locators.collect(),
+            locators: locators.chain(compressed).collect(),
             denied: Vec::new(),
         };
         self.babel.set_import_policy(policy, now);
@@ -125,6 +130,7 @@ impl Node {
                     self.events.push_back(NodeEvent::Rejected { remote: link.peer.clone(), reason });
                 }
             }
+            None if self.answer_echo(packet) => {}
             None => self.handle_probe_reply(packet, arrival),
         }
     }
@@ -211,7 +217,7 @@ impl Node {
                 route.metric = report.metric;
             }
         }
-        self.forwarding_changed |= self.policies.iter().any(|policy| self.wants_another_exit(policy));
+        self.forwarding_changed |= self.wants_other_stops();
         self.update_held();
     }
 

@@ -99,10 +99,12 @@ impl Locator {
         self.function(0xf)
     }
 
-    /// `::e:n`: End.X, a waypoint that goes on over adjacency `n`, whatever routing says. `n` counts from 1.
+    /// `::e:n:n`: End.X, a waypoint that goes on over its own link to a neighbour, whatever routing says. `n:n` are the
+    /// low 32 bits of the neighbour's locator, so that everybody knows the SID who knows both nodes.
     #[must_use]
-    pub fn end_x(&self, adjacency: u16) -> Ipv6Addr {
-        self.function(0xe_0000 | u64::from(adjacency))
+    pub fn end_x(&self, neighbour: &Self) -> Ipv6Addr {
+        let node = neighbour.0.network().to_bits() >> 64 & 0xffff_ffff;
+        self.function(0xe_0000_0000 | u64::try_from(node).unwrap_or_default())
     }
 
     fn function(&self, function: u64) -> Ipv6Addr {
@@ -152,7 +154,8 @@ mod tests {
         assert_eq!(locator.dt46().to_string(), "fd5d:ac:0:9::46");
         assert_eq!(locator.end().to_string(), "fd5d:ac:0:9::e");
         assert_eq!(locator.internet().to_string(), "fd5d:ac:0:9::f");
-        assert_eq!(locator.end_x(7).to_string(), "fd5d:ac:0:9::e:7");
+        let neighbour = Locator::new("fd5d:ac:1234:7::/64".parse().unwrap()).unwrap();
+        assert_eq!(locator.end_x(&neighbour).to_string(), "fd5d:ac:0:9:0:e:1234:7");
         assert!(locator.contains(locator.end()));
     }
 

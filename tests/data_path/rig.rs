@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use viamesh::forwarding::{
-    Forwarding, IfUnreachable, InboundEntry, LinkCounters, LinkId, LinkPath, Local, LocalAddresses, NextHop,
-    Offload, PolicyCounters, PolicyPath, PolicyState, PrefixTable, SidSpace, SocketIndex, SpiTable,
+    CandidatePath, Forwarding, IfUnreachable, InboundEntry, LinkCounters, LinkId, LinkPath, Local,
+    LocalAddresses, NextHop, Offload, PolicyCounters, PolicyPath, PrefixTable, Share, SidSpace, SocketIndex,
+    SpiTable,
 };
 use viamesh::policy::{Rule, SteeringTable};
 use viamesh::runtime::memory::{Application, MemoryTun, MemoryUdp, Wire};
@@ -305,13 +306,9 @@ fn link_path(index: usize, link: &Link) -> LinkPath {
 }
 
 fn policy_path(encapsulation: &Encapsulation) -> PolicyPath {
-    PolicyPath {
-        encapsulation: Some(encapsulation.clone()),
-        if_unreachable: IfUnreachable::Drop,
-        state: PolicyState::Ready,
-        mtu: LINK_MTU,
-        counters: Arc::<PolicyCounters>::default(),
-    }
+    let path = CandidatePath { number: 1, encapsulation: encapsulation.clone(), link: None, mtu: LINK_MTU };
+    let share = Share { weight: 1, path: Some(path) };
+    PolicyPath::new(IfUnreachable::Drop, Arc::<PolicyCounters>::default(), [share])
 }
 
 fn address(index: usize) -> SocketAddr {

@@ -2,7 +2,7 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use viamesh::config::settings::{Exit, Family, IfUnreachable, NodeName, Policy, Settings};
+use viamesh::config::settings::{Candidate, Exit, Family, IfUnreachable, NodeName, Policy, Settings, Stop};
 
 /// The organization of all simulated nodes.
 pub const ORGANIZATION: &str = "simulation";
@@ -85,7 +85,6 @@ impl Blueprint {
 /// # Panics
 /// If `to` is no network.
 pub fn policy(name: &str, to: &str, via: &[&str], exit: &str) -> Policy {
-    let node = |name: &str| NodeName::new(ORGANIZATION, name);
     Policy {
         name: name.to_owned(),
         from: vec![
@@ -97,10 +96,22 @@ pub fn policy(name: &str, to: &str, via: &[&str], exit: &str) -> Policy {
         ports: Vec::new(),
         source_ports: Vec::new(),
         dscp: Vec::new(),
-        via: via.iter().map(|name| node(name)).collect(),
-        exit: Exit::Node(node(exit)),
+        candidates: vec![candidate(1, via, exit)],
+        probe: None,
         if_unreachable: IfUnreachable::Drop,
         line: 1,
+    }
+}
+
+/// One way of a policy: by the nodes `via`, in this order, to the node `exit`.
+pub fn candidate(priority: u16, via: &[&str], exit: &str) -> Candidate {
+    let node = |name: &str| NodeName::new(ORGANIZATION, name);
+    Candidate {
+        via: via.iter().map(|name| Stop::at(node(name))).collect(),
+        exit: Exit::Node(node(exit)),
+        exit_strict: false,
+        priority,
+        weight: 1,
     }
 }
 

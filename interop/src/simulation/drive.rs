@@ -249,7 +249,18 @@ impl Simulation {
                     journey.arrivals.push(Arrival { at, node, intact });
                 }
             }
+            None if self.answer_echo(node, octets) => {}
             None => self.notices.push((at, node, octets.to_vec())),
         }
+    }
+
+    /// What the kernel of a host does with an IPv6 ping to it.
+    fn answer_echo(&self, node: NodeId, octets: &[u8]) -> bool {
+        let mut reply = vec![0; octets.len()];
+        let Some(length) = srv6::ip::echo::reply(octets, &mut reply) else { return false };
+        let Some(running) = &self.members[node.0].running else { return false };
+        let header = VirtioHeader::PLAIN.to_bytes();
+        running.application.send(&[IoSlice::new(&header), IoSlice::new(&reply[..length])]);
+        true
     }
 }

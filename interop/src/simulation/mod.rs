@@ -32,7 +32,7 @@ mod trace;
 mod underlay;
 mod view;
 
-pub use blueprint::{Blueprint, ORGANIZATION, PORT, policy};
+pub use blueprint::{Blueprint, ORGANIZATION, PORT, candidate, policy};
 pub use capture::{Captured, Kind};
 pub use journey::{Arrival, Hop, Journey};
 pub use packet::Packet;

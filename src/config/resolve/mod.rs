@@ -1,6 +1,8 @@
 //! From what the files say to what it means: names become nodes, defaults are filled in, and everything that can be
 //! wrong across fields and files is found.
 
+mod candidates;
+mod compressed_sids;
 mod endpoints;
 mod identity;
 mod policies;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
 
+use super::compressed_sids;
 use crate::config::code::Code;
 use crate::config::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::config::key;
@@ -30,7 +31,9 @@ pub(super) struct RegistryNode {
     /// Whether the keys are its own and not its organization's.
     pub(super) has_own_key: bool,
     /// Where its locator comes from: `locator`, or its name.
-    locator_place: Span,
+    pub(super) locator_place: Span,
+    /// Where its compressed SID stands.
+    pub(super) usid_place: Option<Span>,
     /// What it says it announces, if it says so.
     pub(super) announce: Option<Vec<Spanned<IpNet>>>,
     /// Whether it says it offers the internet, if it says so.
@@ -53,6 +56,7 @@ impl Registry {
             registry.add_organization(&organization.value, mesh_prefix, &mut seen, diagnostics);
         }
         registry.report_sid_collisions(diagnostics);
+        compressed_sids::report(&registry.nodes, mesh_prefix, diagnostics);
         registry
     }
 
@@ -247,7 +251,17 @@ fn resolve_node(
         name,
     };
     let (name_place, key_place) = (common_name.span, keys.map(|field| field.place));
-    Some(RegistryNode { node, name_place, key_place, has_own_key, locator_place, announce, offer })
+    let usid_place = remarks.and_then(|remarks| remarks.usid.as_ref()).map(|field| field.span);
+    Some(RegistryNode {
+        node,
+        name_place,
+        key_place,
+        has_own_key,
+        locator_place,
+        usid_place,
+        announce,
+        offer,
+    })
 }
 
 fn report_no_key(name: &NodeName, place: Span, diagnostics: &mut Diagnostics) {

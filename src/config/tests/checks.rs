@@ -129,7 +129,8 @@ fn names_in_policies() {
         policy("    via: [acme/bravo, acme/delta]\n    exit: delta\n"),
         ["error policy/unknown-node 12"]
     );
-    assert_eq!(policy("    via: [bravo!]\n    exit: delta\n"), ["error config/invalid-value 12"]);
+    assert_eq!(policy("    via: [bravo!]\n    exit: delta\n"), [""; 0]);
+    assert_eq!(policy("    via: [brave!]\n    exit: delta\n"), ["error policy/unknown-node 12"]);
     assert_eq!(policy("    via: [bravo, bravo]\n    exit: delta\n"), ["error policy/repeated-stop 12"]);
     assert_eq!(policy("    via: [delta]\n    exit: partner/delta\n"), ["error policy/repeated-stop 13"]);
     assert_eq!(policy("    via: [alpha]\n    exit: delta\n"), ["error policy/own-name 12"]);

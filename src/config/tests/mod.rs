@@ -5,6 +5,7 @@ mod defaults;
 mod examples;
 mod hostile;
 mod mistakes;
+mod paths;
 mod ranet;
 mod settings;
 mod support;

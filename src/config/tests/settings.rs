@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::support::{Files, alpha, registry};
 use crate::config::NodeName;
-use crate::config::settings::{Exit, IfUnreachable};
+use crate::config::settings::{Exit, IfUnreachable, Stop};
 
 #[test]
 fn policies_are_resolved() {
@@ -24,8 +24,11 @@ fn policies_are_resolved() {
     let settings = Files::new(&text, &registry()).load().settings.unwrap();
     let policy = &settings.policies[0];
     let bravo = NodeName::new("acme", "bravo");
-    assert_eq!(policy.via, [bravo.clone(), NodeName::new("acme", "charlie"), bravo]);
-    assert_eq!(policy.exit, Exit::Node(NodeName::new("partner", "delta")));
+    assert_eq!(
+        policy.candidates[0].via,
+        [bravo.clone(), NodeName::new("acme", "charlie"), bravo].map(Stop::at)
+    );
+    assert_eq!(policy.candidates[0].exit, Exit::Node(NodeName::new("partner", "delta")));
     assert_eq!((policy.protocol, policy.line, policy.if_unreachable), (Some(6), 8, IfUnreachable::AnyPath));
     assert_eq!((policy.ports.clone(), policy.dscp.clone()), (vec![443..=443, 8000..=8100], vec![46]));
     assert_eq!(settings.display_name(&NodeName::new("partner", "delta")), "partner/delta");

@@ -20,10 +20,16 @@ pub struct ExplainReport {
     pub path: Vec<String>,
     /// SIDs on the way, first stop first; empty without a policy.
     pub segments: Vec<Ipv6Addr>,
+    /// How the SIDs are written into packets.
+    pub encoding: Option<String>,
     /// Why it leaves where it leaves: `partner/delta announces 10.4.0.0/16 (learned 2 s ago)`.
     pub exit: Option<String>,
+    /// The policy's paths in order, if it has several or tries them out.
+    pub candidates: Vec<CandidateReport>,
     /// Sizes.
     pub size: Option<SizeBudget>,
+    /// The link and security association that it leaves by.
+    pub next: Option<String>,
     /// State of the way in words: `every stop is reachable; last packet 0.3 s ago`.
     pub now: Option<String>,
     /// What becomes of it.
@@ -56,6 +62,41 @@ pub struct RuleVerdict {
     pub position: String,
     /// `first match`, `source is not in 10.1.99.0/24`.
     pub reason: String,
+}
+
+/// One path of the policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CandidateReport {
+    /// Its place in the policy, from 1.
+    pub number: u8,
+    /// Its stops, the exit last.
+    pub path: Vec<String>,
+    /// Lower comes first.
+    pub priority: u16,
+    /// Its share of the flows among paths of one priority.
+    pub weight: u8,
+    /// Whether packets take it.
+    pub state: CandidateState,
+    /// Why they do not.
+    pub problem: Option<String>,
+    /// Median round-trip time of its probes.
+    pub rtt_ms: Option<f64>,
+    /// Probes that were lost.
+    pub loss_percent: Option<u8>,
+}
+
+/// Whether packets take a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CandidateState {
+    /// This packet does.
+    Chosen,
+    /// Other flows do.
+    InUse,
+    /// Not as long as there are better ones.
+    Standby,
+    /// It cannot be used.
+    Down,
 }
 
 /// How much fits.
@@ -109,8 +150,10 @@ impl Text for ExplainReport {
         let facts = [
             ("path", path),
             ("segments", segments),
+            ("encoding", self.encoding.clone()),
             ("exit", self.exit.clone()),
             ("size", self.size.map(|size| size.to_string())),
+            ("next", self.next.clone()),
             ("now", self.now.clone()),
         ];
         let mut any = false;
@@ -119,6 +162,9 @@ impl Text for ExplainReport {
                 let _ = writeln!(text, "  {name:<8}  {fact}");
                 any = true;
             }
+        }
+        for candidate in &self.candidates {
+            let _ = writeln!(text, "  path {:<3}  {candidate}", candidate.number);
         }
         if any {
             text.push('\n');
@@ -165,6 +211,27 @@ impl fmt::Display for FlowDescription {
             write!(formatter, " from port {port}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for CandidateReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            CandidateState::Chosen => "chosen",
+            CandidateState::InUse => "in use",
+            CandidateState::Standby => "standby",
+            CandidateState::Down => "down",
+        };
+        let stops = if self.path.is_empty() { "-".to_owned() } else { self.path.join(" > ") };
+        write!(formatter, "{state:<7}  {stops}  (priority {}, weight {}", self.priority, self.weight)?;
+        if let Some(rtt) = self.rtt_ms {
+            write!(formatter, ", {rtt:.1} ms")?;
+        }
+        if let Some(loss) = self.loss_percent {
+            write!(formatter, ", {loss} % lost")?;
+        }
+        formatter.write_str(")")?;
+        self.problem.as_ref().map_or(Ok(()), |problem| write!(formatter, ": {problem}"))
     }
 }
 
@@ -223,8 +290,11 @@ mod tests {
             ],
             path: ["alpha", "bravo", "charlie", "bravo", "partner/delta"].map(str::to_owned).to_vec(),
             segments: vec!["fd5d:ac::b:e".parse().unwrap(), "fd5d:ac::d:46".parse().unwrap()],
+            encoding: Some("routing header, the first segment in the destination only".to_owned()),
             exit: Some("partner/delta announces 10.4.0.0/16 (learned 2 s ago)".to_owned()),
+            candidates: Vec::new(),
             size: Some(SizeBudget { mtu: 1342, routing_header: 96, tunnel_mtu: 1438 }),
+            next: Some("bravo at 198.51.100.2:13000, SPI c0ffee01".to_owned()),
             now: Some("every stop is reachable; last packet 0.3 s ago".to_owned()),
             verdict: Verdict::Forwarded(Delivery::Link { node: "bravo".to_owned() }),
         }
@@ -240,8 +310,10 @@ mod tests {
 
           path      alpha > bravo > charlie > bravo > partner/delta
           segments  fd5d:ac::b:e  fd5d:ac::d:46
+          encoding  routing header, the first segment in the destination only
           exit      partner/delta announces 10.4.0.0/16 (learned 2 s ago)
           size      at most 1342 bytes; 96 bytes of routing header on a 1438-byte tunnel
+          next      bravo at 198.51.100.2:13000, SPI c0ffee01
           now       every stop is reachable; last packet 0.3 s ago
 
         forwarded to bravo
@@ -254,8 +326,10 @@ mod tests {
             rules: Vec::new(),
             path: Vec::new(),
             segments: Vec::new(),
+            encoding: None,
             exit: None,
             size: None,
+            next: None,
             now: None,
             verdict: Verdict::Dropped {
                 reason: "no-route".to_owned(),
@@ -269,6 +343,30 @@ mod tests {
           no policy looks at it
 
         dropped: no node announces the destination (no-route)
+        ");
+    }
+
+    #[test]
+    fn each_path_says_how_it_is() {
+        let candidate = |number, state, problem: Option<&str>, rtt_ms| CandidateReport {
+            number,
+            path: vec!["bravo".to_owned(), "delta".to_owned()],
+            priority: u16::from(number),
+            weight: 1,
+            state,
+            problem: problem.map(str::to_owned),
+            rtt_ms,
+            loss_percent: rtt_ms.map(|_| 10),
+        };
+        let candidates = vec![
+            candidate(1, CandidateState::Down, Some("bravo is unreachable"), None),
+            candidate(2, CandidateState::Chosen, None, Some(23.42)),
+        ];
+        let text = ExplainReport { candidates, ..report() }.text();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("  path ")).skip(1).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+          path 1    down     bravo > delta  (priority 1, weight 1): bravo is unreachable
+          path 2    chosen   bravo > delta  (priority 2, weight 1, 23.4 ms, 10 % lost)
         ");
     }
 

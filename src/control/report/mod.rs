@@ -13,7 +13,10 @@ mod routes;
 mod status;
 
 pub use associations::{AssociationsReport, ChildAssociation, IkeAssociation};
-pub use explain::{Delivery, ExplainReport, FlowDescription, RuleVerdict, SizeBudget, Verdict};
+pub use explain::{
+    CandidateReport, CandidateState, Delivery, ExplainReport, FlowDescription, RuleVerdict, SizeBudget,
+    Verdict,
+};
 pub use neighbours::{NeighbourEntry, NeighboursReport};
 pub use probe::{PingReply, PingReport, TraceHop, TraceReport};
 pub use registry::{RegistryEndpoint, RegistryNode, RegistryOrganization, RegistryReport};

@@ -2,17 +2,19 @@
 
 mod echo;
 mod ping;
+mod sid_echo;
 mod trace;
 
+use super::Node;
 use super::name::node_address;
-use super::{Node, policy_paths};
+use super::policy_candidate::{exit_segment, waypoint};
+use super::policy_health::PathPlace;
 use crate::control::report::FlowDescription;
 use crate::control::{Reply, Request};
-use crate::forwarding::{Decision, Down};
-use crate::policy::PolicyIndex;
+use crate::forwarding::{Decision, Down, LinkId, Steered};
 use echo::{Answer, Outcome};
 use ping::PingSession;
-use srv6::{Encapsulation, FlowSummary, Form, SegmentPath};
+use srv6::{Encapsulation, FlowSummary};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -31,10 +33,12 @@ const FULL_HOP_LIMIT: u8 = 64;
 /// How a probe is sent.
 #[derive(Debug, Clone)]
 pub(crate) struct ProbeRoute {
-    source: IpAddr,
-    destination: IpAddr,
+    pub(super) source: IpAddr,
+    pub(super) destination: IpAddr,
     /// The envelope of a policy or a hand-written path; without one the probe is routed like any packet.
-    envelope: Option<Encapsulation>,
+    pub(super) envelope: Option<Encapsulation>,
+    /// The link that an envelope leaves by, where its first stop must be a neighbour.
+    pub(super) link: Option<LinkId>,
 }
 
 impl ProbeRoute {
@@ -50,7 +54,10 @@ impl ProbeRoute {
         envelope.write(&mut packet, &summary, inner.len()).ok()?;
         *packet.get_mut(HOP_LIMIT_OFFSET)? = hop_limit;
         packet.extend_from_slice(&inner);
-        Some(Down::Originate { packet })
+        Some(match self.link {
+            Some(link) => Down::Control { link, packet },
+            None => Down::Originate { packet },
+        })
     }
 }
 
@@ -58,11 +65,19 @@ impl ProbeRoute {
 const HOP_LIMIT_OFFSET: usize = 7;
 
 struct InFlight {
-    client: ClientId,
+    asker: Asker,
     /// Number inside the session: sequence of a ping, hop of a trace.
     number: u32,
     sent: Instant,
     deadline: Instant,
+}
+
+/// Who wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Client(ClientId),
+    /// The policies, for the health of this path.
+    Path(PathPlace),
 }
 
 enum Session {
@@ -85,6 +100,8 @@ pub(crate) struct Probes {
     in_flight: BTreeMap<u16, InFlight>,
     sessions: BTreeMap<ClientId, Session>,
     replies: VecDeque<(ClientId, Reply)>,
+    /// Round-trip times on policies' paths; `None` for lost probes.
+    path_results: VecDeque<(PathPlace, Option<Duration>)>,
 }
 
 impl Probes {
@@ -95,6 +112,7 @@ impl Probes {
             in_flight: BTreeMap::new(),
             sessions: BTreeMap::new(),
             replies: VecDeque::new(),
+            path_results: VecDeque::new(),
         }
     }
 
@@ -109,7 +127,7 @@ impl Probes {
 
     pub(crate) fn forget(&mut self, client: ClientId) {
         self.sessions.remove(&client);
-        self.in_flight.retain(|_, probe| probe.client != client);
+        self.in_flight.retain(|_, probe| probe.asker != Asker::Client(client));
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
@@ -121,19 +139,45 @@ impl Probes {
         waiting.chain(sending).min()
     }
 
-    fn launch(&mut self, client: ClientId, order: &ProbeOrder, now: Instant) -> Option<Down> {
+    /// The next result of a probe on a policy's path.
+    pub(super) fn poll_path_result(&mut self) -> Option<(PathPlace, Option<Duration>)> {
+        self.path_results.pop_front()
+    }
+
+    /// A probe on a policy's path.
+    pub(super) fn launch_on_path(
+        &mut self,
+        place: PathPlace,
+        route: &ProbeRoute,
+        timeout: Duration,
+        now: Instant,
+    ) -> Option<Down> {
+        let order = ProbeOrder { route: route.clone(), number: 0, hop_limit: FULL_HOP_LIMIT, timeout };
+        self.launch(Asker::Path(place), &order, now)
+    }
+
+    fn launch(&mut self, asker: Asker, order: &ProbeOrder, now: Instant) -> Option<Down> {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;
         }
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
         let down = order.route.probe(self.identifier, sequence, order.hop_limit)?;
-        let probe = InFlight { client, number: order.number, sent: now, deadline: now + order.timeout };
+        let probe = InFlight { asker, number: order.number, sent: now, deadline: now + order.timeout };
         self.in_flight.insert(sequence, probe);
         Some(down)
     }
 
-    fn hand_out(&mut self, client: ClientId, sample: Sample) {
+    fn hand_out(&mut self, asker: Asker, sample: Sample) {
+        let client = match asker {
+            Asker::Client(client) => client,
+            Asker::Path(place) => {
+                // Whatever else answers on the way, the exit did not.
+                let reply = sample.answer.filter(|(_, outcome, _)| *outcome == Outcome::Reply);
+                self.path_results.push_back((place, reply.map(|(_, _, rtt)| rtt)));
+                return;
+            }
+        };
         match self.sessions.get_mut(&client) {
             Some(Session::Ping(ping)) => ping.take(sample),
             Some(Session::Trace(trace)) => trace.take(sample),
@@ -141,15 +185,14 @@ impl Probes {
         }
     }
 
-    fn receive(&mut self, answer: Answer, arrival: Instant) -> Option<ClientId> {
+    fn receive(&mut self, answer: Answer, arrival: Instant) {
         if answer.identifier != self.identifier {
-            return None;
+            return;
         }
-        let probe = self.in_flight.remove(&answer.sequence)?;
+        let Some(probe) = self.in_flight.remove(&answer.sequence) else { return };
         let rtt = arrival.saturating_duration_since(probe.sent);
         let sample = Sample { number: probe.number, answer: Some((answer.from, answer.outcome, rtt)) };
-        self.hand_out(probe.client, sample);
-        Some(probe.client)
+        self.hand_out(probe.asker, sample);
     }
 
     fn expire(&mut self, now: Instant) {
@@ -157,7 +200,7 @@ impl Probes {
             self.in_flight.iter().filter(|(_, probe)| probe.deadline <= now).map(|(key, _)| *key).collect();
         for sequence in late {
             if let Some(probe) = self.in_flight.remove(&sequence) {
-                self.hand_out(probe.client, Sample { number: probe.number, answer: None });
+                self.hand_out(probe.asker, Sample { number: probe.number, answer: None });
             }
         }
     }
@@ -175,19 +218,23 @@ impl Node {
     pub(super) fn handle_probe_reply(&mut self, packet: &[u8], arrival: Instant) {
         if let Some(answer) = echo::answer(packet) {
             self.probes.receive(answer, arrival);
+            self.take_path_results();
         }
     }
 
     /// Send what is due, give up what is late, and finish sessions that have all they wanted.
     pub(super) fn send_due_probes(&mut self, now: Instant) {
         self.probes.expire(now);
+        self.take_path_results();
+        self.send_path_probes(now);
         let clients: Vec<ClientId> = self.probes.sessions.keys().copied().collect();
         for client in clients {
             while let Some(order) = self.next_order(client, now) {
-                if let Some(down) = self.probes.launch(client, &order, now) {
+                if let Some(down) = self.probes.launch(Asker::Client(client), &order, now) {
                     self.down.push_back(down);
                 } else {
-                    self.probes.hand_out(client, Sample { number: order.number, answer: None });
+                    self.probes
+                        .hand_out(Asker::Client(client), Sample { number: order.number, answer: None });
                 }
             }
             self.finish_session(client);
@@ -253,7 +300,12 @@ impl Node {
             if !via.is_empty() {
                 return Err("with --via the destination must be a node".to_owned());
             }
-            return Ok(ProbeRoute { source: self.probe_source(destination), destination, envelope: None });
+            return Ok(ProbeRoute {
+                source: self.probe_source(destination),
+                destination,
+                envelope: None,
+                link: None,
+            });
         }
         let node = self.find_node(target)?;
         let destination =
@@ -261,24 +313,16 @@ impl Node {
         let mut stops = Vec::new();
         for name in via {
             let stop = self.find_node(name)?;
-            stops.push(policy_paths::waypoint(stop).ok_or_else(|| format!("`{name}` cannot be a waypoint"))?);
+            stops.push(waypoint(stop).ok_or_else(|| format!("`{name}` cannot be a waypoint"))?);
         }
         let envelope = if stops.is_empty() {
             None
         } else {
-            stops.push(
-                policy_paths::exit_segment(node, false).ok_or_else(|| format!("`{target}` is no exit"))?,
-            );
+            stops.push(exit_segment(node, false).ok_or_else(|| format!("`{target}` is no exit"))?);
             Some(self.envelope(&stops)?)
         };
         let destination = IpAddr::V6(destination);
-        Ok(ProbeRoute { source: self.probe_source(destination), destination, envelope })
-    }
-
-    pub(super) fn envelope(&self, segments: &[std::net::Ipv6Addr]) -> Result<Encapsulation, String> {
-        let source = self.own_address().ok_or("this node has no locator")?;
-        let path = SegmentPath::new(segments).map_err(|error| error.to_string())?;
-        Encapsulation::new(source, &path, Form::Reduced).map_err(|error| error.to_string())
+        Ok(ProbeRoute { source: self.probe_source(destination), destination, envelope, link: None })
     }
 
     fn trace_session(
@@ -300,10 +344,11 @@ impl Node {
                 _ => format!("{} is on this host or in a network behind it", flow.destination),
             });
         };
-        let route = ProbeRoute { source: flow.source, destination: flow.destination, envelope: None };
+        let route =
+            ProbeRoute { source: flow.source, destination: flow.destination, envelope: None, link: None };
         match policy {
             None => Ok(TraceSession::new(flow.destination, None, Vec::new(), route, count, timeout)),
-            Some(index) => self.policy_trace(index, &flow, route, count, timeout),
+            Some(steered) => self.policy_trace(steered, &flow, route, count, timeout),
         }
     }
 
@@ -311,20 +356,21 @@ impl Node {
     /// that the last stop answers whatever host is behind it.
     fn policy_trace(
         &self,
-        index: PolicyIndex,
+        steered: Steered,
         flow: &FlowDescription,
         mut route: ProbeRoute,
         count: u32,
         timeout: Duration,
     ) -> Result<TraceSession, String> {
-        let policy = self.policies.get(usize::from(index.0)).ok_or("the policy is gone")?;
-        route.envelope.clone_from(&policy.encapsulation);
-        let exit = policy.exit_node().and_then(|name| self.settings.node(name));
+        let (policy, candidate) = self.steered(steered).ok_or("the policy is gone")?;
+        route.envelope.clone_from(&candidate.encapsulation);
+        route.link = candidate.link;
+        let exit = candidate.exit_node().and_then(|name| self.settings.node(name));
         if let Some(address) = exit.and_then(node_address) {
             route.destination = IpAddr::V6(address);
             route.source = self.probe_source(route.destination);
         }
-        let journey = policy.journey.iter().map(|name| self.settings.display_name(name)).collect();
+        let journey = candidate.journey.iter().map(|name| self.settings.display_name(name)).collect();
         Ok(TraceSession::new(flow.destination, Some(policy.name.clone()), journey, route, count, timeout))
     }
 
@@ -334,7 +380,7 @@ impl Node {
     }
 
     /// An address of this node in the family of `destination`.
-    fn probe_source(&self, destination: IpAddr) -> IpAddr {
+    pub(super) fn probe_source(&self, destination: IpAddr) -> IpAddr {
         let own = match destination {
             IpAddr::V6(_) => self.own_address().map(IpAddr::V6),
             IpAddr::V4(_) => self.settings.addresses.iter().copied().find(IpAddr::is_ipv4),

@@ -1,9 +1,12 @@
 //! `explain`: the data path's own decision, in words.
 
+use crate::config::settings::NodeName;
 use crate::control::report::{
-    Delivery, ExplainReport, FORMAT, FlowDescription, RuleVerdict, SizeBudget, Verdict,
+    CandidateReport, CandidateState, Delivery, ExplainReport, FORMAT, FlowDescription, RuleVerdict,
+    SizeBudget, Verdict,
 };
-use crate::forwarding::{Decision, Forwarding, LinkId, Origin, decide};
+use crate::forwarding::{Decision, Forwarding, LinkId, Origin, Steered, decide};
+use crate::node::policy_candidate::CandidateRuntime;
 use crate::node::{Node, PolicyRuntime};
 use crate::policy::PolicyIndex;
 use srv6::ip::{FlowKey, protocol};
@@ -30,7 +33,7 @@ impl Node {
     ) -> Result<ExplainReport, String> {
         let (decision, key) = self.decide(flow)?;
         let policy = match decision {
-            Decision::Link { policy: Some(index), .. } => self.policies.get(usize::from(index.0)),
+            Decision::Link { policy: Some(steered), .. } => self.steered(steered),
             _ => None,
         };
         let mut report = ExplainReport {
@@ -39,14 +42,20 @@ impl Node {
             rules: self.rule_verdicts(&key),
             path: vec![self.settings.display_name(&self.settings.name)],
             segments: Vec::new(),
+            encoding: None,
             exit: None,
+            candidates: Vec::new(),
             size: None,
+            next: None,
             now: None,
             verdict: self.verdict(decision),
         };
         if let Decision::Link { link, .. } = decision {
+            report.next = self.next_link(link);
             match policy {
-                Some(policy) => self.explain_policy(policy, flow.destination, &mut report),
+                Some((policy, candidate)) => {
+                    self.explain_policy(policy, candidate, flow.destination, &mut report);
+                }
                 None => self.explain_route(link, flow.destination, &mut report),
             }
         }
@@ -77,31 +86,79 @@ impl Node {
         }
     }
 
-    fn explain_policy(&self, policy: &PolicyRuntime, destination: IpAddr, report: &mut ExplainReport) {
-        report.path.extend(policy.journey.iter().map(|name| self.settings.display_name(name)));
-        report.segments.clone_from(&policy.segments);
-        report.exit = policy.exit_node().map(|name| {
-            let exit = self.settings.display_name(name);
-            match self.route_to(destination) {
-                Some((prefix, route))
-                    if self.node_of(route.router_id).is_some_and(|node| node.name == *name) =>
-                {
-                    format!("{exit} announces {prefix}")
-                }
-                _ => format!("{exit} takes it from there"),
-            }
-        });
-        let header = policy.encapsulation.as_ref().map_or(0, srv6::Encapsulation::header_len);
+    /// The policy and candidate that the data path speaks of.
+    pub(in crate::node) fn steered(&self, steered: Steered) -> Option<(&PolicyRuntime, &CandidateRuntime)> {
+        let policy = self.policies.get(usize::from(steered.policy.0))?;
+        Some((policy, policy.in_use().nth(usize::from(steered.candidate))?))
+    }
+
+    fn explain_policy(
+        &self,
+        policy: &PolicyRuntime,
+        candidate: &CandidateRuntime,
+        destination: IpAddr,
+        report: &mut ExplainReport,
+    ) {
+        report.path.extend(candidate.journey.iter().map(|name| self.settings.display_name(name)));
+        report.segments.clone_from(&candidate.segments);
+        report.encoding = Some(encoding(candidate).to_owned());
+        report.exit = candidate.exit_node().map(|name| self.delivery(name, destination));
+        let header = candidate.encapsulation.as_ref().map_or(0, srv6::Encapsulation::header_len);
         let header = u32::try_from(header).unwrap_or(u32::MAX);
         report.size = Some(SizeBudget {
-            mtu: u32::from(policy.mtu),
+            mtu: u32::from(candidate.mtu),
             routing_header: header,
-            tunnel_mtu: u32::from(policy.mtu) + header,
+            tunnel_mtu: u32::from(candidate.mtu) + header,
         });
-        report.now = Some(match &policy.problem {
-            None => "every stop is reachable".to_owned(),
-            Some(problem) => problem.clone(),
-        });
+        if policy.candidates.len() > 1 || policy.probe.is_some() {
+            let chosen = candidate.number;
+            let paths = policy.candidates.iter();
+            report.candidates = paths.map(|path| self.candidate_report(policy, path, chosen)).collect();
+        }
+        let packets = policy.counters.steered.packets.get();
+        let state = policy.problem.as_deref().unwrap_or("every stop is reachable");
+        report.now = Some(format!("{state}; the policy has taken {packets} packets"));
+    }
+
+    fn delivery(&self, exit: &NodeName, destination: IpAddr) -> String {
+        let name = self.settings.display_name(exit);
+        let route = self.route_to(destination);
+        match route.filter(|(_, route)| self.node_of(route.router_id).is_some_and(|node| node.name == *exit))
+        {
+            Some((prefix, _)) => format!("{name} announces {prefix}"),
+            None => format!("{name} takes it from there"),
+        }
+    }
+
+    fn candidate_report(
+        &self,
+        policy: &PolicyRuntime,
+        candidate: &CandidateRuntime,
+        chosen: u8,
+    ) -> CandidateReport {
+        let in_use = policy.in_use().any(|used| used.number == candidate.number);
+        CandidateReport {
+            number: candidate.number,
+            path: candidate.journey.iter().map(|name| self.settings.display_name(name)).collect(),
+            priority: candidate.wanted.priority,
+            weight: candidate.wanted.weight,
+            state: match (candidate.problem(), in_use) {
+                (Some(_), _) => CandidateState::Down,
+                (None, true) if candidate.number == chosen => CandidateState::Chosen,
+                (None, true) => CandidateState::InUse,
+                (None, false) => CandidateState::Standby,
+            },
+            problem: candidate.problem().map(str::to_owned),
+            rtt_ms: candidate.health.rtt().map(|rtt| rtt.as_secs_f64() * 1000.0),
+            loss_percent: candidate.health.loss_percent(),
+        }
+    }
+
+    /// The link and security association that the packet leaves by.
+    fn next_link(&self, link: LinkId) -> Option<String> {
+        let link = self.links.get(&link)?;
+        let remote = link.path?.remote;
+        Some(format!("{} at {remote}, SPI {:08x}", link.peer, link.outbound()?.spi()))
     }
 
     fn explain_route(&self, link: LinkId, destination: IpAddr, report: &mut ExplainReport) {
@@ -130,6 +187,16 @@ impl Node {
                 Verdict::Dropped { reason: reason.name().to_owned(), text: reason.explanation().to_owned() }
             }
         }
+    }
+}
+
+/// How a candidate's stops are written into packets.
+fn encoding(candidate: &CandidateRuntime) -> &'static str {
+    match (candidate.compressed, candidate.segments.len()) {
+        (true, 1) => "compressed: all stops in one address, no routing header",
+        (true, _) => "compressed: several stops in each segment",
+        (false, 1) => "one stop, no routing header",
+        (false, _) => "routing header, the first segment in the destination only",
     }
 }
 

@@ -109,7 +109,9 @@ impl Node {
 
     fn policy_status(&self, policy: &PolicyRuntime) -> PolicyStatus {
         let own = self.settings.display_name(&self.settings.name);
-        let stops = policy.journey.iter().map(|name| self.settings.display_name(name));
+        let foremost = policy.foremost();
+        let stops =
+            foremost.into_iter().flat_map(|path| &path.journey).map(|name| self.settings.display_name(name));
         let state = match (&policy.problem, policy.if_unreachable) {
             (None, _) => PolicyState::Up,
             (Some(_), settings::IfUnreachable::Drop) => PolicyState::Down,
@@ -125,9 +127,9 @@ impl Node {
             policy: policy.name.clone(),
             state,
             path: std::iter::once(own).chain(stops).collect(),
-            remark: policy.is_nearest().then(|| "nearest internet exit".to_owned()),
+            remark: policy_remark(policy),
             reason: policy.problem.clone(),
-            mtu: (policy.mtu > 0).then_some(u32::from(policy.mtu)),
+            mtu: foremost.map(|path| u32::from(path.mtu)).filter(|mtu| *mtu > 0),
             packets: policy.counters.steered.packets.get(),
             dropped,
         }
@@ -225,4 +227,17 @@ fn link_status(link: &Link, quality: Option<&LinkQuality>) -> LinkStatus {
         received_bytes: link.counters.received.bytes.get(),
         sent_bytes: link.counters.sent.bytes.get(),
     }
+}
+
+/// What is special about the path that a policy takes.
+fn policy_remark(policy: &PolicyRuntime) -> Option<String> {
+    let (foremost, paths) = (policy.foremost()?, policy.candidates.len());
+    let nearest = foremost.is_nearest().then(|| "nearest internet exit".to_owned());
+    let others = policy.in_use().count().saturating_sub(1);
+    let place = (paths > 1).then(|| match others {
+        0 => format!("path {} of {paths}", foremost.number),
+        more => format!("path {} of {paths}, and {more} more", foremost.number),
+    });
+    let parts: Vec<String> = nearest.into_iter().chain(place).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
