@@ -38,6 +38,11 @@ impl<'a> Judge<'a> {
         Self { host, config, capture: capture.to_owned(), port }
     }
 
+    /// The keys of ESP that it has, for messages about a failure.
+    pub(crate) fn esp_keys(&self) -> String {
+        std::fs::read_to_string(self.config.join("esp_sa")).unwrap()
+    }
+
     /// The fields of all frames that match a display filter; several values of a field are joined by commas.
     pub(crate) fn fields(&self, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
         let mut command = Command::new("tshark");
