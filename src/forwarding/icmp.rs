@@ -65,11 +65,22 @@ impl Pipeline {
         invoking: &[u8],
         origin: Origin,
     ) {
+        let Some(source) = error_source(turn.forwarding, invoking, origin) else { return };
+        self.error_from(turn, error, source, invoking, origin);
+    }
+
+    fn error_from(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        error: IcmpError,
+        source: IpAddr,
+        invoking: &[u8],
+        origin: Origin,
+    ) {
         if !self.errors.allows(error, turn.now) {
             return self.counters.icmp_suppressed.add(1);
         }
         let mut out = [0; icmp_error::MAX_LEN];
-        let Some(source) = error_source(turn.forwarding, invoking, origin) else { return };
         let Ok(len) = icmp_error::write(error, source, invoking, &mut out) else { return };
         self.counters.icmp_errors.add(1);
         match origin {
@@ -84,7 +95,17 @@ impl Pipeline {
     //= RFC 2473 §8, RFC 8754 §5.4
     pub(super) fn translate_error(&mut self, turn: &mut Turn<'_, impl Egress>, error: &[u8]) {
         let Some(quoted) = quoted_traveller(error) else { return };
-        self.error(turn, quoted.inner_error, quoted.inner, Origin::Tun);
+        if quoted.error != IcmpError::TimeExceeded {
+            return self.error(turn, quoted.inner_error, quoted.inner, Origin::Tun);
+        }
+        // The envelope had the traveller's own hop limit, so the traveller's hops have run out, and traceroute gets to
+        // see the stop. In ICMPv4 the stop has no address that is known here, so the error looks like all others.
+        let source = match packet::next_header_of(quoted.inner) {
+            Some(esp::NEXT_HEADER_IPV6) => Some(IpAddr::V6(quoted.reporter)),
+            _ => error_source(turn.forwarding, quoted.inner, Origin::Tun),
+        };
+        let Some(source) = source else { return };
+        self.error_from(turn, IcmpError::TimeExceeded, source, quoted.inner, Origin::Tun);
     }
 }
 

@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tshark", "/usr/bin/tshark"),
     ("nftables", "/usr/sbin/nft"),
     ("iproute2", "/usr/sbin/ip"),
+    ("iputils-ping", "/usr/bin/ping"),
     ("mmdebstrap", "/usr/bin/mmdebstrap"),
     ("debian-archive-keyring", KEYRING),
 ];

@@ -17,6 +17,7 @@ mod full_disk;
 mod hostile;
 mod internet_exit;
 mod policy_outage;
+mod policy_traffic;
 mod rekey;
 mod relay;
 mod scene;
