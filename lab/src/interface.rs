@@ -74,7 +74,7 @@ pub(crate) fn add_address(netlink: &mut Netlink, interface: &str, address: IpNet
     let index = index_of(interface)?;
     netlink.add_address(index, address)?;
     let IpNet::V6(net) = address else { return Ok(()) };
-    if interface == "lo" || !netlink.is_up(index)? {
+    if interface == "lo" || !netlink.resolves_neighbours(index)? {
         return Ok(());
     }
     // The kernel joins the address's solicited-node group later, on a worker of its own. A solicitation that comes

@@ -74,13 +74,14 @@ impl Netlink {
         self.request(message).trying(|| format!("changing link {index} ({change:?})"))
     }
 
-    /// Whether a link of this namespace is set up.
-    pub(crate) fn is_up(&mut self, index: u32) -> Result<bool> {
+    /// Whether neighbours are asked for on a link of this namespace: it is set up, and no tunnel.
+    pub(crate) fn resolves_neighbours(&mut self, index: u32) -> Result<bool> {
         let links = self.dump(libc::RTM_GETLINK, &interface_header(0, 0, 0))?;
         let word =
             |body: &[u8], offset: usize| body.get(offset..)?.first_chunk().copied().map(u32::from_ne_bytes);
         let ours = links.iter().find(|(_, body)| word(body, 4) == Some(index));
-        Ok(ours.and_then(|(_, body)| word(body, 8)).is_some_and(|flags| flags & libc::IFF_UP as u32 != 0))
+        let flags = ours.and_then(|(_, body)| word(body, 8)).unwrap_or(0);
+        Ok(flags & (libc::IFF_UP | libc::IFF_NOARP) as u32 == libc::IFF_UP as u32)
     }
 
     /// Adds an address, without duplicate address detection.

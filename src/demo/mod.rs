@@ -8,7 +8,7 @@ mod stage;
 mod steps;
 
 pub use cities::{CITIES, Cities, City};
-pub use mesh::{Mesh, NodeSpec};
+pub use mesh::{Mesh, NodeSpec, ORGANIZATION, PORT};
 pub use shell::shell;
 
 use lab::{Capability, Capture, DemoReport, World};

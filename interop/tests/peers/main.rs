@@ -7,6 +7,7 @@
 mod case;
 mod releases;
 mod seg6;
+mod strongswan;
 
 use case::Case;
 
@@ -14,7 +15,8 @@ fn main() {
     let mut arguments = libtest_mimic::Arguments::from_args();
     // Each case has real daemons and real time in it: they would disturb one another.
     arguments.test_threads = Some(1);
-    let cases: Vec<Case> = [releases::cases(), seg6::cases()].into_iter().flatten().collect();
+    let cases: Vec<Case> =
+        [releases::cases(), seg6::cases(), strongswan::cases()].into_iter().flatten().collect();
     let trials = cases.into_iter().map(Case::into_trial).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

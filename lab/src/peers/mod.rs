@@ -21,7 +21,10 @@
 //! ```
 
 mod cache;
+pub mod charon;
 mod recipe;
+mod template;
 
 pub use cache::Cache;
+pub use charon::Charon;
 pub use recipe::{Recipe, Release};

@@ -1,0 +1,255 @@
+//! A node of ours and a strongSwan, each with a network behind it, on one link.
+
+use super::babel;
+use lab::peers::charon::{CharonConfig, Connection, DEVICE, Proof};
+use lab::peers::{Charon, Release};
+use lab::{Host, Link, LinkSettings, Pinger, Process, World, wait_until};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use viamesh::config::key;
+use viamesh::control::report::IkeAssociation;
+use viamesh::control::{Reply, Request};
+use viamesh::demo::{Mesh, NodeSpec, ORGANIZATION, PORT};
+
+/// Longer than anything takes on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The inner MTU of the tunnel, which charon's device has to be told.
+const TUNNEL_MTU: u32 = 1400;
+
+/// Reasons to drop a packet that tell of keys, numbers or SPIs that do not fit.
+const MISFITS: [&str; 6] =
+    ["unknown_spi", "replayed", "outside_window", "integrity_failure", "bad_padding", "sequence_exhausted"];
+
+/// Who dials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialler {
+    Us,
+    Peer,
+}
+
+/// What is tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) release: Release,
+    pub(crate) dialler: Dialler,
+    /// Whether the underlay is IPv6.
+    pub(crate) ipv6: bool,
+    pub(crate) proposals: &'static str,
+    pub(crate) esp_proposals: &'static str,
+    /// Further lines of charon's section, of its connection, and of its child.
+    pub(crate) daemon: &'static str,
+    pub(crate) connection: &'static str,
+    pub(crate) child: &'static str,
+    /// Further lines of our node file.
+    pub(crate) node: &'static str,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            release: Release::Debian13,
+            dialler: Dialler::Us,
+            ipv6: false,
+            proposals: "aes256gcm16-prfsha256-x25519",
+            esp_proposals: "aes256gcm16-x25519",
+            daemon: "",
+            connection: "",
+            child: "",
+            node: "",
+        }
+    }
+}
+
+/// What charon retransmits after, so that a case does not wait for its default of four seconds.
+const BRISK: &str = "retransmit_timeout = 1.0\nretransmit_base = 1.5\n";
+
+/// Both, running.
+pub(crate) struct Pair {
+    pub(crate) mesh: Mesh,
+    pub(crate) charon: Charon,
+    pub(crate) connection: Connection,
+    pub(crate) link: Link,
+    bird: Process,
+    /// Goes last: its end is the end of all that runs in it.
+    pub(crate) world: World,
+}
+
+/// Where each network is.
+const NETWORKS: [(&str, &str, &str); 2] =
+    [("ours", "10.1.0.1/24", "fd00:0:0:1::1/64"), ("swan", "10.2.0.1/24", "fd00:0:0:2::1/64")];
+
+impl Setup {
+    /// Starts both, and waits until traffic passes in both directions.
+    pub(crate) fn connect(self) -> Pair {
+        let pair = self.start();
+        pair.wait_traffic();
+        pair
+    }
+
+    /// Starts both. Whoever dials has begun to.
+    pub(crate) fn start(self) -> Pair {
+        let world = World::new().unwrap();
+        let (ours, swan) = (world.host("ours").unwrap(), world.host("swan").unwrap());
+        let link = world.link(&ours, &swan, LinkSettings::with_rtt_ms(4)).unwrap();
+        for (name, v4, v6) in NETWORKS {
+            let host = world.find(name).unwrap();
+            host.add_address("lo", v4.parse().unwrap()).unwrap();
+            host.add_address("lo", v6.parse().unwrap()).unwrap();
+        }
+        let config = CharonConfig { port: PORT - 1, nat_port: PORT, more: format!("{BRISK}{}", self.daemon) };
+        let folder = world.directory().join("swan");
+        let charon = Charon::start(&swan, self.release, &folder, &config).unwrap();
+        swan.set_mtu(DEVICE, TUNNEL_MTU).unwrap();
+        swan.add_address(DEVICE, "fe80::5/64".parse().unwrap()).unwrap();
+
+        let mut mesh = self.prepare_node(&world, &ours, &link);
+        let key = key::generate().unwrap();
+        charon.write("swanctl/pkcs8/swan.pem", &key::private_pem(&key).unwrap()).unwrap();
+        let public = key::public_pem(&key.verifying_key()).unwrap();
+        charon.write("swanctl/pubkey/swan.pem", &public).unwrap();
+        let own = key::load(&mesh.directory.join("ours/key.pem")).unwrap();
+        charon.write("swanctl/pubkey/ours.pem", &key::public_pem(&own.verifying_key()).unwrap()).unwrap();
+        self.register(&mesh, &link, &public);
+
+        let connection = self.connection(&link);
+        charon.load(&Connection { dial: false, ..connection.clone() }).unwrap();
+        let bird = babel::start_bird(&swan, &world, DEVICE);
+        mesh.start().unwrap();
+        if self.dialler == Dialler::Peer {
+            wait_until(PATIENCE, "our node", || mesh.status("ours").is_ok()).unwrap();
+            charon.load(&connection).unwrap();
+        }
+        Pair { mesh, charon, connection, link, bird, world }
+    }
+
+    fn prepare_node(&self, world: &World, ours: &Host, link: &Link) -> Mesh {
+        let spec = match self.ipv6 {
+            true => NodeSpec::over_ipv6(ours, link.a()),
+            false => NodeSpec::new(ours, link.a()),
+        };
+        let spec = spec.announcing("10.1.0.0/24").announcing("\"fd00:0:0:1::/64\"").with(self.node);
+        let spec = match self.node.contains("timers:") {
+            true => spec,
+            false => spec.with("timers: { hello: 1s, redial: 500ms }"),
+        };
+        Mesh::prepare(&world.directory().join("mesh"), &binary(), &[(ours.clone(), spec)]).unwrap()
+    }
+
+    /// Adds the peer to the registry as a node that is not ours.
+    fn register(&self, mesh: &Mesh, link: &Link, public_key: &str) {
+        let mut entry = "  - common_name: swan\n    endpoints:\n    - { serial_number: \"0\", ".to_owned();
+        let address = match self.dialler {
+            Dialler::Us => format!("address: \"{}\", ", address(link.b(), self.ipv6)),
+            Dialler::Peer => String::new(),
+        };
+        let family = if self.ipv6 { "ip6" } else { "ip4" };
+        let _ = writeln!(entry, "address_family: {family}, {address}port: {PORT} }}");
+        entry.push_str(
+            "    remarks:\n      viamesh:\n        id: \"fqdn:swan.example\"\n        public_key: |\n",
+        );
+        for line in public_key.lines() {
+            let _ = writeln!(entry, "          {line}");
+        }
+        let path = mesh.directory.join("registry.yaml");
+        let registry = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, registry + &entry).unwrap();
+    }
+
+    fn connection(&self, link: &Link) -> Connection {
+        Connection {
+            local_address: address(link.b(), self.ipv6),
+            remote_address: Some(address(link.a(), self.ipv6)),
+            local_port: PORT,
+            remote_port: PORT,
+            local_id: "swan.example".into(),
+            remote_id: distinguished_name("ours"),
+            local_proof: Proof::PublicKey("swan.pem".into()),
+            remote_proof: Proof::PublicKey("ours.pem".into()),
+            proposals: self.proposals.into(),
+            esp_proposals: self.esp_proposals.into(),
+            dial: self.dialler == Dialler::Peer,
+            more: self.connection.into(),
+            more_of_child: self.child.into(),
+        }
+    }
+}
+
+fn address(interface: &lab::Interface, ipv6: bool) -> IpAddr {
+    match ipv6 {
+        true => interface.v6.unwrap().into(),
+        false => interface.v4.unwrap().into(),
+    }
+}
+
+/// The name of one of our nodes as ranet tells it to charon: in DER.
+fn distinguished_name(node: &str) -> String {
+    match ikev2::Identity::ranet(ORGANIZATION, node, "0").unwrap() {
+        ikev2::Identity::DistinguishedName(der) => {
+            let octets: String = der.iter().map(|octet| format!("{octet:02x}")).collect();
+            format!("asn1dn:#{octets}")
+        }
+        other => panic!("{other} is no distinguished name"),
+    }
+}
+
+/// The daemon under test: `VIAMESH_BIN`, or the one that was built beside this program.
+fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("VIAMESH_BIN") {
+        return path.into();
+    }
+    let deps = std::env::current_exe().unwrap();
+    let path = deps.parent().and_then(|deps| deps.parent()).unwrap().join("viamesh");
+    assert!(path.exists(), "{} is missing: `cargo build --bin viamesh` builds it", path.display());
+    path
+}
+
+impl Pair {
+    pub(crate) fn wait(&self, what: &str, condition: impl FnMut() -> bool) {
+        if let Err(error) = wait_until(PATIENCE, what, condition) {
+            let sas = self.charon.swanctl(&["--list-sas"]).map(|output| output.stdout);
+            panic!("{error}\n{sas:?}\n{}", self.mesh.describe());
+        }
+    }
+
+    /// Waits until each network answers the other, by both families.
+    pub(crate) fn wait_traffic(&self) {
+        for ((from, v4, v6), (_, to_v4, to_v6)) in [(NETWORKS[0], NETWORKS[1]), (NETWORKS[1], NETWORKS[0])] {
+            for (source, target) in [(v4, to_v4), (v6, to_v6)] {
+                let probe =
+                    Pinger { source: Some(host(source)), count: Some(1), ..Pinger::new(host(target)) };
+                let from = self.world.find(from).unwrap();
+                let what = format!("{target} to answer {source}");
+                self.wait(&what, || probe.run(&from).unwrap().received == 1);
+            }
+        }
+    }
+
+    /// Our IKE SAs with the peer.
+    pub(crate) fn associations(&self) -> Vec<IkeAssociation> {
+        match self.mesh.ask("ours", &Request::Associations { node: None }).unwrap() {
+            Reply::Associations(report) => report.associations,
+            other => panic!("{other:?} is no answer to a question for associations"),
+        }
+    }
+
+    /// What our node dropped because a key, a number or an SPI did not fit.
+    pub(crate) fn misfits(&self) -> BTreeMap<String, u64> {
+        let drops = self.mesh.status("ours").unwrap().drops.into_iter();
+        drops.filter(|(reason, _)| MISFITS.contains(&reason.as_str())).collect()
+    }
+
+    /// Fails unless everything still runs.
+    pub(crate) fn check(&self) {
+        self.bird.ensure_running().unwrap();
+        let log = self.mesh.node("ours").process.as_ref().unwrap().log_text();
+        assert!(!log.contains("panicked"), "{log}");
+    }
+}
+
+fn host(network: &str) -> IpAddr {
+    network.split('/').next().unwrap().parse().unwrap()
+}
