@@ -2,6 +2,11 @@
 
 use libtest_mimic::Trial;
 
+/// Whether the whole matrices are asked for, and not a sample.
+pub(crate) fn is_full() -> bool {
+    std::env::var("VIAMESH_FULL").is_ok_and(|value| value == "1")
+}
+
 /// A case: it fails by panicking.
 pub(crate) struct Case {
     name: String,

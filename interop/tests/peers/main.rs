@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a case fails by panicking")]
 
 mod case;
+mod pairwise;
 mod releases;
 mod seg6;
 mod strongswan;

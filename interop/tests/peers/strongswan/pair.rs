@@ -6,7 +6,7 @@ use lab::peers::{Charon, Release};
 use lab::{Host, Link, LinkSettings, Pinger, Process, World, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use viamesh::config::key;
@@ -48,19 +48,24 @@ pub(crate) struct Setup {
     pub(crate) node: &'static str,
 }
 
+impl Setup {
+    /// strongSwan of Debian 13, which we dial by IPv4; X25519 and AES-GCM.
+    pub(crate) const DEFAULT: Self = Self {
+        release: Release::Debian13,
+        dialler: Dialler::Us,
+        ipv6: false,
+        proposals: "aes256gcm16-prfsha256-x25519",
+        esp_proposals: "aes256gcm16-x25519",
+        daemon: "",
+        connection: "",
+        child: "",
+        node: "",
+    };
+}
+
 impl Default for Setup {
     fn default() -> Self {
-        Self {
-            release: Release::Debian13,
-            dialler: Dialler::Us,
-            ipv6: false,
-            proposals: "aes256gcm16-prfsha256-x25519",
-            esp_proposals: "aes256gcm16-x25519",
-            daemon: "",
-            connection: "",
-            child: "",
-            node: "",
-        }
+        Self::DEFAULT
     }
 }
 
@@ -72,6 +77,7 @@ pub(crate) struct Pair {
     pub(crate) mesh: Mesh,
     pub(crate) charon: Charon,
     pub(crate) connection: Connection,
+    #[expect(dead_code, reason = "holds the link")]
     pub(crate) link: Link,
     bird: Process,
     /// Goes last: its end is the end of all that runs in it.
@@ -92,6 +98,16 @@ impl Setup {
 
     /// Starts both. Whoever dials has begun to.
     pub(crate) fn start(self) -> Pair {
+        let dialler = self.dialler;
+        let pair = self.start_without_dialling();
+        if dialler == Dialler::Peer {
+            pair.charon.load(&pair.connection).unwrap();
+        }
+        pair
+    }
+
+    /// Starts both, and charon does not dial yet.
+    pub(crate) fn start_without_dialling(self) -> Pair {
         let world = World::new().unwrap();
         let (ours, swan) = (world.host("ours").unwrap(), world.host("swan").unwrap());
         let link = world.link(&ours, &swan, LinkSettings::with_rtt_ms(4)).unwrap();
@@ -103,8 +119,7 @@ impl Setup {
         let config = CharonConfig { port: PORT - 1, nat_port: PORT, more: format!("{BRISK}{}", self.daemon) };
         let folder = world.directory().join("swan");
         let charon = Charon::start(&swan, self.release, &folder, &config).unwrap();
-        swan.set_mtu(DEVICE, TUNNEL_MTU).unwrap();
-        swan.add_address(DEVICE, "fe80::5/64".parse().unwrap()).unwrap();
+        prepare_device(&swan);
 
         let mut mesh = self.prepare_node(&world, &ours, &link);
         let key = key::generate().unwrap();
@@ -119,10 +134,7 @@ impl Setup {
         charon.load(&Connection { dial: false, ..connection.clone() }).unwrap();
         let bird = babel::start_bird(&swan, &world, DEVICE);
         mesh.start().unwrap();
-        if self.dialler == Dialler::Peer {
-            wait_until(PATIENCE, "our node", || mesh.status("ours").is_ok()).unwrap();
-            charon.load(&connection).unwrap();
-        }
+        wait_until(PATIENCE, "our node", || mesh.status("ours").is_ok()).unwrap();
         Pair { mesh, charon, connection, link, bird, world }
     }
 
@@ -178,6 +190,12 @@ impl Setup {
     }
 }
 
+/// What the device of charon lacks for Babel.
+fn prepare_device(swan: &Host) {
+    swan.set_mtu(DEVICE, TUNNEL_MTU).unwrap();
+    swan.add_address(DEVICE, "fe80::5/64".parse().unwrap()).unwrap();
+}
+
 fn address(interface: &lab::Interface, ipv6: bool) -> IpAddr {
     match ipv6 {
         true => interface.v6.unwrap().into(),
@@ -226,6 +244,23 @@ impl Pair {
                 self.wait(&what, || probe.run(&from).unwrap().received == 1);
             }
         }
+    }
+
+    /// Starts charon again after its crash, as its host would.
+    pub(crate) fn restart_charon(&mut self) {
+        self.charon.restart().unwrap();
+        prepare_device(&self.world.find("swan").unwrap());
+        self.charon.load(&self.connection).unwrap();
+    }
+
+    /// Where our node receives.
+    pub(crate) fn our_address(&self) -> SocketAddr {
+        SocketAddr::new(self.connection.remote_address.unwrap(), PORT)
+    }
+
+    /// Where charon receives.
+    pub(crate) fn peer_address(&self) -> SocketAddr {
+        SocketAddr::new(self.connection.local_address, PORT)
     }
 
     /// Our IKE SAs with the peer.

@@ -1,0 +1,103 @@
+//! Every way to set up a tunnel: releases, roles, families, algorithms, fragments, childless IKE SAs.
+
+use super::PEER;
+use super::pair::{Dialler, Pair, Setup};
+use crate::case::{Case, is_full};
+use crate::pairwise;
+use lab::peers::Release;
+
+const RELEASES: [Release; 3] = [Release::Debian12, Release::Debian13, Release::DebianNext];
+const DIALLERS: [(&str, Dialler); 2] = [("we_dial", Dialler::Us), ("it_dials", Dialler::Peer)];
+const FAMILIES: [(&str, bool); 2] = [("ip4", false), ("ip6", true)];
+
+/// Name, proposals for IKE and ESP, and how we name key exchange, IKE cipher and ESP cipher.
+type Suite = (&'static str, &'static str, &'static str, [&'static str; 3]);
+
+const SUITES: [Suite; 4] = [
+    (
+        "x25519_aes256",
+        "aes256gcm16-prfsha256-x25519",
+        "aes256gcm16-x25519",
+        ["x25519", "aes-256-gcm-16", "aes-256-gcm-16"],
+    ),
+    (
+        "p256_aes128",
+        "aes128gcm16-prfsha384-ecp256",
+        "aes128gcm16-ecp256",
+        ["p-256", "aes-128-gcm-16", "aes-128-gcm-16"],
+    ),
+    (
+        "x25519_chacha",
+        "chacha20poly1305-prfsha512-x25519",
+        "chacha20poly1305-x25519",
+        ["x25519", "chacha20-poly1305", "chacha20-poly1305"],
+    ),
+    // What charon proposes where nothing is configured, which is what ranet leaves it at.
+    ("default", "default", "default", ["", "", ""]),
+];
+
+/// Fragments and childless IKE SAs: name, lines of the daemon, lines of the connection.
+const MANNERS: [(&str, &str, &str); 3] = [
+    ("as_it_is", "", ""),
+    ("fragments", "fragment_size = 296\n", "fragmentation = force\n"),
+    ("childless", "", "childless = force\n"),
+];
+
+pub(crate) fn cases() -> Vec<Case> {
+    let sizes = [RELEASES.len(), DIALLERS.len(), FAMILIES.len(), SUITES.len(), MANNERS.len()];
+    let mut combinations = pairwise::all(&sizes);
+    // A charon that insists on childless IKE SAs refuses to be dialled in another way.
+    combinations
+        .retain(|choice| !(DIALLERS[choice[1]].1 == Dialler::Us && MANNERS[choice[4]].0 == "childless"));
+    if !is_full() {
+        combinations = pairwise::sample(&combinations);
+    }
+    combinations.iter().map(|choice| case(choice)).collect()
+}
+
+fn case(choice: &[usize]) -> Case {
+    let (release, (who, dialler)) = (RELEASES[choice[0]], DIALLERS[choice[1]]);
+    let ((family, ipv6), suite, manner) = (FAMILIES[choice[2]], SUITES[choice[3]], MANNERS[choice[4]]);
+    let name = [release.recipe().name, who, family, suite.0, manner.0].join("/");
+    let setup = Setup {
+        release,
+        dialler,
+        ipv6,
+        proposals: suite.1,
+        esp_proposals: suite.2,
+        daemon: manner.1,
+        connection: manner.2,
+        ..Setup::default()
+    };
+    Case::new(PEER, format!("matrix/{name}"), move || run(setup, suite, manner.0))
+}
+
+fn run(setup: Setup, (suite, .., names): Suite, manner: &str) {
+    let dialler = setup.dialler;
+    let pair = setup.connect();
+    let associations = pair.associations();
+    let [association] = associations.as_slice() else { panic!("one IKE SA, not {associations:#?}") };
+    assert_eq!(association.initiator, dialler == Dialler::Us);
+    let [child] = association.children.as_slice() else { panic!("one CHILD SA, not {associations:#?}") };
+    if suite != "default" {
+        let found = [&association.key_exchange, &association.encryption, &child.algorithm];
+        assert_eq!(found.map(|name| name.to_lowercase()), names, "{association:#?}");
+    }
+    check_manner(&pair, manner);
+    assert!(pair.misfits().is_empty(), "{:?}", pair.misfits());
+    pair.check();
+}
+
+/// Whether what charon was forced to do has happened.
+fn check_manner(pair: &Pair, manner: &str) {
+    let log = pair.charon.log();
+    match manner {
+        "fragments" => assert!(log.contains("splitting IKE message"), "charon sent no fragments"),
+        "childless" => {
+            let authentication = log.lines().find(|line| line.contains("generating IKE_AUTH request"));
+            assert!(authentication.is_some_and(|line| !line.contains(" TSi ")), "{authentication:?}");
+            assert!(log.contains("CREATE_CHILD_SA response"), "no CHILD SA was made afterwards");
+        }
+        _ => {}
+    }
+}
