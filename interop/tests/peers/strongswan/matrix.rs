@@ -84,7 +84,10 @@ fn run(setup: Setup, (suite, .., names): Suite, manner: &str) {
         assert_eq!(found.map(|name| name.to_lowercase()), names, "{association:#?}");
     }
     check_manner(&pair, manner);
-    assert!(pair.misfits().is_empty(), "{:?}", pair.misfits());
+    let mut misfits = pair.misfits();
+    // A responder may send at once; its first packets can overtake our reading of the message that names the SPI.
+    misfits.remove("unknown_spi");
+    assert!(misfits.is_empty(), "{misfits:?}");
     pair.check();
 }
 
