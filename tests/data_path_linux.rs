@@ -63,6 +63,7 @@ fn forwarding(node: usize, local: IpAddr, remote: IpAddr, clock: &Clock) -> Forw
         mtu: MTU,
         fragment_outer: false,
         accept: None,
+        hmac: srv6::hmac::Requirement::default(),
         counters: Arc::default(),
     })];
     forwarding.inbound = SpiTable::new([InboundEntry { sa: Arc::new(inbound), link }]);

@@ -32,8 +32,11 @@ pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exi
 fn start(settings: Settings, run: &Run, log: &LogOptions) -> Result<Exit, Failure> {
     let key = key::load(&settings.private_key)
         .map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
+    let hmac_keys: Result<Vec<_>, _> =
+        settings.hmac_keys.iter().map(|wanted| key::load_hmac(wanted.id, &wanted.file)).collect();
+    let hmac_keys = hmac_keys.map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
     logging::start(log).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-    let options = RunOptions { settings, key, ike_keylog: run.ike_keylog.clone() };
+    let options = RunOptions { settings, key, hmac_keys, ike_keylog: run.ike_keylog.clone() };
     runtime::run(options).map_err(|error| {
         let failure = Failure::new(Exit::from_code(error.exit_code), error.text);
         match error.help {

@@ -148,6 +148,8 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("mesh_prefix", old.mesh_prefix != new.mesh_prefix),
         ("locator", old.locator != new.locator),
         ("kernel", old.kernel != new.kernel),
+        ("hmac_keys", old.hmac_keys != new.hmac_keys),
+        ("require_hmac_from", old.require_hmac_from != new.require_hmac_from),
         ("workers", old.workers != new.workers),
         ("state_dir", old.state_dir != new.state_dir),
         ("control_socket", old.control_socket != new.control_socket),
@@ -195,6 +197,7 @@ mod tests {
                 weight: 1,
             }],
             probe: None,
+            hmac: None,
             if_unreachable: IfUnreachable::Drop,
             line: 9,
         }];

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ed25519_dalek::ed25519::pkcs8::KeypairBytes;
@@ -56,6 +57,35 @@ pub fn load(path: &Path) -> Result<SigningKey, KeyError> {
     let read =
         std::fs::read(path).map_err(|source| KeyError::Read { path: path.display().to_string(), source })?;
     parse_private(&Zeroizing::new(read))
+}
+
+/// Reads the secret of a key that signs segment lists: all of its file but line ends at the end, as `ip sr hmac set`
+/// takes it when typed.
+///
+/// # Errors
+/// [`KeyError::Read`], or [`KeyError::Private`] if it is empty or longer than the 64 bytes that Linux takes.
+pub fn load_hmac(id: u32, path: &Path) -> Result<srv6::hmac::HmacKey, KeyError> {
+    let failed = |source| KeyError::Read { path: path.display().to_string(), source };
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        return Err(KeyError::Private(format!(
+            "everybody can read or change {}: `chmod 600` it",
+            path.display()
+        )));
+    }
+    let failed = |source| KeyError::Read { path: path.display().to_string(), source };
+    let read = Zeroizing::new(std::fs::read(path).map_err(failed)?);
+    parse_hmac(id, &read).map_err(|what| KeyError::Private(format!("{}: {what}", path.display())))
+}
+
+fn parse_hmac(id: u32, bytes: &[u8]) -> Result<srv6::hmac::HmacKey, &'static str> {
+    const LONGEST: usize = 64;
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+    let secret = bytes.get(..end).unwrap_or_default();
+    if secret.len() > LONGEST {
+        return Err("the secret is longer than 64 bytes");
+    }
+    srv6::hmac::HmacKey::new(id, secret).map_err(|_| "there is no secret in it")
 }
 
 /// Reads a private key from the bytes of its file.
@@ -176,6 +206,22 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_ends_where_its_line_ends() {
+        let sid: std::net::Ipv6Addr = "fd5d:ac:0:1::e".parse().unwrap();
+        let signature = |key: &srv6::hmac::HmacKey| {
+            let mut header = srv6::wire::SegmentRoutingHeader::new(4, 0, &[sid]).unwrap();
+            key.sign(sid, &mut header);
+            header.hmac.unwrap().digest
+        };
+        let plain = srv6::hmac::HmacKey::new(7, b"s3cret ").unwrap();
+        for text in ["s3cret ", "s3cret \n", "s3cret \r\n"] {
+            assert_eq!(signature(&parse_hmac(7, text.as_bytes()).unwrap()), signature(&plain), "{text:?}");
+        }
+        assert!(parse_hmac(7, b"\n").is_err() && parse_hmac(0, b"s3cret").is_err());
+        assert!(parse_hmac(7, &[b'x'; 64]).is_ok() && parse_hmac(7, &[b'x'; 65]).is_err());
+    }
 
     #[test]
     fn base64_is_that_of_rfc_4648() {

@@ -93,6 +93,7 @@ pub fn load(request: &Request, host: &dyn Host) -> Loaded {
     let key = loader.key(node_source, node.private_key.as_ref(), &paths.private_key);
     let facts = resolve::Facts {
         registry_source,
+        node_file: request.node.clone(),
         key: key.map(|key| (paths.private_key.clone(), key)),
         private_key: paths.private_key,
         control_socket: request.control_socket.clone(),

@@ -35,6 +35,10 @@ pub struct Settings {
     pub offer_internet: bool,
     /// Policies in file order: the first match wins.
     pub policies: Vec<Policy>,
+    /// Keys of signed segment lists. The secrets are loaded apart, as the private key is.
+    pub hmac_keys: Vec<HmacKeyFile>,
+    /// Peers from which only signed segment lists are taken.
+    pub require_hmac_from: Vec<NodeName>,
     /// All nodes of the registry in its order, this one included.
     pub nodes: Vec<Node>,
     /// What the kernel is asked for.
@@ -179,10 +183,21 @@ pub struct Policy {
     pub candidates: Vec<Candidate>,
     /// Whether candidates are tried out end to end, and what is expected of them.
     pub probe: Option<PolicyProbe>,
+    /// Number of the key that signs its segment lists (RFC 8754 §2.1.2); none if they are not signed.
+    pub hmac: Option<u32>,
     /// What happens to matching packets while no candidate can be used.
     pub if_unreachable: IfUnreachable,
     /// Line of the policy's name in the node file, from 1.
     pub line: u32,
+}
+
+/// A key of signed segment lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HmacKeyFile {
+    /// Its number in headers, from 1.
+    pub id: u32,
+    /// The file with the secret: all of it but line ends at the end.
+    pub file: PathBuf,
 }
 
 /// One of the ways that a policy's packets may take.
@@ -444,6 +459,8 @@ impl Settings {
             addresses: Vec::new(),
             offer_internet: false,
             policies: Vec::new(),
+            hmac_keys: Vec::new(),
+            require_hmac_from: Vec::new(),
             nodes: Vec::new(),
             kernel: KernelSettings::default(),
             timers: Timers::default(),

@@ -38,6 +38,7 @@ fn link(id: u32, up: bool) -> Option<LinkPath> {
         mtu: 1400,
         fragment_outer: false,
         accept: None,
+        hmac: srv6::hmac::Requirement::default(),
         counters: Arc::default(),
     })
 }

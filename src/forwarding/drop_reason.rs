@@ -64,6 +64,7 @@ drop_reasons! {
     // SRv6 behaviours.
     SegmentRouting, "segment_routing", "the segment routing header is invalid";
     SegmentsLeft, "segments_left", "a decapsulating segment is not the last one";
+    SegmentListUnsigned, "segment_list_unsigned", "the signature of the segment list is wrong, or missing where it is demanded";
     UpperLayerAtSid, "upper_layer_at_sid", "the segment identifier serves no upper layer";
     InnerMismatch, "inner_mismatch", "the inner protocol is not the one that the segment decapsulates";
     // Leaving.

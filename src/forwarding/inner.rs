@@ -125,6 +125,10 @@ impl Pipeline {
         behaviour: Behaviour,
     ) {
         let (mut packet, mut behaviour) = (packet, behaviour);
+        let requirement = turn.forwarding.link(arrived.link).map(|link| link.hmac).unwrap_or_default();
+        if let Err(error) = turn.forwarding.hmac_keys.check(&buffer[packet.clone()], requirement) {
+            return self.refuse_segment(turn, &buffer[packet], arrived, &error);
+        }
         for _ in 0..VISITS {
             match srv6::process(&mut buffer[packet.clone()], behaviour) {
                 Ok(Outcome::Forward { packet: moved, destination, adjacency }) => {
@@ -141,17 +145,23 @@ impl Pipeline {
                     return self.decapsulated(turn, buffer, arrived, inner, behaviour);
                 }
                 Ok(Outcome::UpperLayer { .. }) => return self.punt(turn, &buffer[packet], arrived),
-                Err(error) => {
-                    self.drop(reason(&error), 1);
-                    if let Some(icmp) = error.icmp() {
-                        let origin = Origin::Link(arrived.link);
-                        self.error(turn, icmp, &buffer[packet], origin);
-                    }
-                    return;
-                }
+                Err(error) => return self.refuse_segment(turn, &buffer[packet], arrived, &error),
             }
         }
         self.drop(DropReason::SegmentRouting, 1);
+    }
+
+    fn refuse_segment(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        bytes: &[u8],
+        arrived: &Arrived,
+        error: &Error,
+    ) {
+        self.drop(reason(error), 1);
+        if let Some(icmp) = error.icmp() {
+            self.error(turn, icmp, bytes, Origin::Link(arrived.link));
+        }
     }
 
     /// A packet whose destination was rewritten and whose hop is counted.
@@ -347,6 +357,7 @@ fn reason(error: &Error) -> DropReason {
         Error::Violation(Violation::HopLimitExceeded) => DropReason::HopLimitExceeded,
         Error::Violation(Violation::SegmentsRemain { .. }) => DropReason::SegmentsLeft,
         Error::Violation(Violation::UpperLayer { .. }) => DropReason::UpperLayerAtSid,
+        Error::Violation(Violation::Hmac { .. }) => DropReason::SegmentListUnsigned,
         Error::Violation(Violation::Inner) => DropReason::InnerMismatch,
         Error::Violation(Violation::CongestionLost) => DropReason::CongestionUnmarkable,
         Error::Malformed(_) => DropReason::Malformed,

@@ -7,6 +7,7 @@ use crate::policy::SteeringTable;
 use esp::OutboundSa;
 use ipnet::Ipv6Net;
 use srv6::Behaviour;
+use srv6::hmac::{HmacKeys, Requirement};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,6 +42,8 @@ pub struct Forwarding {
     pub inbound: SpiTable,
     /// Which addresses are segments, and who may address them.
     pub sids: SidSpace,
+    /// Keys of signed segment lists.
+    pub hmac_keys: HmacKeys,
     /// Source of ICMP errors and of encapsulated packets.
     pub node_address: Ipv6Addr,
     /// Source of ICMPv4 errors: an own IPv4 address, or 192.0.0.8 without one (RFC 7600 §4.8).
@@ -65,6 +68,7 @@ impl Forwarding {
             links: Vec::new(),
             inbound: SpiTable::default(),
             sids: SidSpace::default(),
+            hmac_keys: HmacKeys::default(),
             node_address: Ipv6Addr::UNSPECIFIED,
             node_address_v4: Ipv4Addr::new(192, 0, 0, 8),
             tun_mtu: 1280,
@@ -122,6 +126,8 @@ pub struct LinkPath {
     pub fragment_outer: bool,
     /// The only inner sources that are taken from the peer, where it may not do transit.
     pub accept: Option<Arc<PrefixTable<()>>>,
+    /// What is asked of packets from the peer that are addressed to a segment of this node.
+    pub hmac: Requirement,
     /// Counters that outlive the snapshot.
     pub counters: Arc<LinkCounters>,
 }

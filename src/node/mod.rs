@@ -45,6 +45,7 @@ use probes::Probes;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use routing::SelectedRoute;
+use srv6::hmac::{HmacKey, HmacKeys};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub struct Startup {
     pub seqno: Option<u16>,
     /// Whether key material is emitted for packet analysers.
     pub keylog: bool,
+    /// Keys of signed segment lists.
+    pub hmac_keys: Vec<HmacKey>,
 }
 
 /// A node's control plane.
@@ -84,6 +87,8 @@ pub struct Node {
     /// Prefixes whose routes are lost and not yet forgotten: packets for them are refused, not sent elsewhere.
     held: BTreeSet<IpNet>,
     policies: Vec<PolicyRuntime>,
+    /// Keys of signed segment lists.
+    hmac_keys: HmacKeys,
     /// The policies as the data path classifies by them.
     steering: SteeringTable,
     probes: Probes,
@@ -129,6 +134,7 @@ impl Node {
             routes: BTreeMap::new(),
             held: BTreeSet::new(),
             policies: policy_paths::compile(&settings),
+            hmac_keys: HmacKeys::new(startup.hmac_keys),
             steering: SteeringTable::compile(&publish::rules(&settings)),
             probes: Probes::new(probe_identifier),
             connected: Vec::new(),

@@ -20,6 +20,8 @@ pub(crate) struct CandidateRuntime {
     /// Its place in the policy, from 1.
     pub(crate) number: u8,
     pub(crate) wanted: Candidate,
+    /// The key that signs its list.
+    pub(crate) hmac: Option<u32>,
     /// Stops in order, the exit last; empty while no exit is known.
     pub(crate) journey: Vec<NodeName>,
     pub(crate) segments: Vec<Ipv6Addr>,
@@ -48,10 +50,11 @@ pub(super) struct Resolved {
 }
 
 impl CandidateRuntime {
-    pub(super) fn new(number: u8, wanted: &Candidate) -> Self {
+    pub(super) fn new(number: u8, wanted: &Candidate, hmac: Option<u32>) -> Self {
         Self {
             number,
             wanted: wanted.clone(),
+            hmac,
             journey: Vec::new(),
             segments: Vec::new(),
             compressed: false,
@@ -169,10 +172,11 @@ impl Node {
             segments.push(segment);
         }
         let link = if strict.first() == Some(&true) { self.direct_link(stops[0])? } else { None };
-        let compressed = if strict.contains(&true) { None } else { self.compress(&stops, internet) };
+        let listed = strict.contains(&true) || candidate.hmac.is_some();
+        let compressed = if listed { None } else { self.compress(&stops, internet) };
         let is_compressed = compressed.is_some();
         let segments = compressed.unwrap_or(segments);
-        let envelope = self.envelope(&segments)?;
+        let envelope = self.envelope(&segments, candidate.hmac)?;
         let header = u16::try_from(envelope.header_len()).unwrap_or(u16::MAX);
         let tunnel = match link.and_then(|id| self.links.get(&id)) {
             Some(link) => link.mtu,
@@ -302,10 +306,19 @@ impl Node {
         link.map_or(self.settings.kernel.tun_mtu, |link| link.mtu)
     }
 
-    pub(super) fn envelope(&self, segments: &[Ipv6Addr]) -> Result<Encapsulation, String> {
+    /// The headers of a path, signed with the key of this number if there is one.
+    pub(super) fn envelope(&self, segments: &[Ipv6Addr], hmac: Option<u32>) -> Result<Encapsulation, String> {
         let source = self.own_address().ok_or("this node has no locator")?;
         let path = SegmentPath::new(segments).map_err(|error| error.to_string())?;
-        Encapsulation::new(source, &path, srv6::Form::Reduced).map_err(|error| error.to_string())
+        let envelope = match hmac {
+            None => Encapsulation::new(source, &path, srv6::Form::Reduced),
+            Some(id) => {
+                let key =
+                    self.hmac_keys.get(id).ok_or_else(|| format!("there is no key {id} to sign with"))?;
+                Encapsulation::with_hmac(source, &path, srv6::Form::Reduced, key)
+            }
+        };
+        envelope.map_err(|error| error.to_string())
     }
 }
 

@@ -137,12 +137,8 @@ impl Node {
         let candidate = self.policies.get(place.policy)?.candidates.get(place.candidate)?;
         let exit = self.settings.node(candidate.exit_node()?)?;
         let destination = IpAddr::V6(node_address(exit)?);
-        Some(ProbeRoute {
-            source: self.probe_source(destination),
-            destination,
-            envelope: candidate.encapsulation.clone(),
-            link: candidate.link,
-        })
+        let envelope = candidate.encapsulation.clone();
+        Some(ProbeRoute { envelope, link: candidate.link, ..self.route_towards(destination) })
     }
 
     /// Take what came back on the paths, or did not.

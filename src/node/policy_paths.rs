@@ -97,7 +97,7 @@ impl From<&Policy> for PolicyRuntime {
             internet: nearest || policy.to.iter().any(|network| network.prefix_len() == 0),
             candidates: (1..)
                 .zip(&policy.candidates)
-                .map(|(n, wanted)| CandidateRuntime::new(n, wanted))
+                .map(|(n, wanted)| CandidateRuntime::new(n, wanted, policy.hmac))
                 .collect(),
             probe: policy.probe.clone(),
             problem: Some("the mesh has not been heard yet".to_owned()),

@@ -8,6 +8,7 @@ use crate::forwarding::{
 };
 use crate::policy::Rule;
 use ipnet::{IpNet, Ipv6Net};
+use srv6::hmac::Requirement;
 use srv6::{Behaviour, CompressedSid, Flavours, LocalSids};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ impl Node {
             links: self.link_paths(),
             inbound: self.inbound_table(),
             sids: sid_space(settings),
+            hmac_keys: self.hmac_keys.clone(),
             node_address: self.own_address().unwrap_or(Ipv6Addr::UNSPECIFIED),
             node_address_v4: own_ipv4(settings).unwrap_or(DUMMY_IPV4),
             tun_mtu: settings.kernel.tun_mtu,
@@ -83,10 +85,21 @@ impl Node {
         paths.resize_with(count, || None);
         for link in self.links.values() {
             if let Some(slot) = paths.get_mut(link.id.0 as usize) {
-                *slot = link_path(link);
+                *slot = link_path(link, self.hmac_requirement(link));
             }
         }
         paths
+    }
+
+    /// Who knows no key cannot check anything: it forwards what others sign.
+    fn hmac_requirement(&self, link: &Link) -> Requirement {
+        if self.settings.require_hmac_from.contains(&link.key.peer) {
+            Requirement::Required
+        } else if self.hmac_keys.is_empty() {
+            Requirement::Ignored
+        } else {
+            Requirement::IfPresent
+        }
     }
 
     fn inbound_table(&self) -> SpiTable {
@@ -98,7 +111,7 @@ impl Node {
 }
 
 /// `None` while nothing is known of where the peer is.
-fn link_path(link: &Link) -> Option<LinkPath> {
+fn link_path(link: &Link, hmac: Requirement) -> Option<LinkPath> {
     let path = link.path?;
     Some(LinkPath {
         id: link.id,
@@ -109,6 +122,7 @@ fn link_path(link: &Link) -> Option<LinkPath> {
         mtu: link.mtu,
         fragment_outer: false,
         accept: link.accept.clone(),
+        hmac,
         counters: Arc::clone(&link.counters),
     })
 }

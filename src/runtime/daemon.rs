@@ -17,6 +17,7 @@ use crate::telemetry::{Health, Severity};
 use arc_swap::ArcSwap;
 use ed25519_dalek::SigningKey;
 use ikev2::Ed25519Signer;
+use srv6::hmac::HmacKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct RunOptions {
     pub settings: Settings,
     /// The node's private key.
     pub key: SigningKey,
+    /// Keys of signed segment lists.
+    pub hmac_keys: Vec<HmacKey>,
     /// Where key material goes, if a person asked for it.
     pub ike_keylog: Option<PathBuf>,
 }
@@ -56,6 +59,7 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
         seed,
         seqno: seqno_file.read(),
         keylog: key_log.is_some(),
+        hmac_keys: options.hmac_keys,
     };
     let node = Node::new(settings.clone(), startup, clock.now()).map_err(StartError::new)?;
     let server =

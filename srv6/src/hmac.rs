@@ -105,6 +105,18 @@ impl HmacKeys {
         Self { keys }
     }
 
+    /// The key with this number.
+    #[must_use]
+    pub fn get(&self, id: u32) -> Option<&HmacKey> {
+        self.keys.iter().find(|key| key.id == id)
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Checks a packet that is addressed to a local SID, before [`process`](crate::process). Allocates nothing.
     ///
     //= RFC 8754 §2.1.2.1
@@ -141,7 +153,7 @@ impl HmacKeys {
 
     fn check_header(&self, view: &Ipv6View<'_>, srh: &SrhView<'_>) -> Result<Verdict, Error> {
         let Some((at, hmac)) = srh.hmac()? else { return Ok(Verdict::Absent) };
-        let key = self.keys.iter().find(|key| key.id == hmac.key_id);
+        let key = self.get(hmac.key_id);
         // The current segment is the destination, unless a reduced list leaves it out.
         let current = srh.segment(srh.segments_left());
         let in_list = srh.segments_left() <= srh.last_entry();

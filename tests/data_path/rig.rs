@@ -301,6 +301,7 @@ fn link_path(index: usize, link: &Link) -> LinkPath {
         mtu: link.mtu,
         fragment_outer: false,
         accept: link.accept.clone(),
+        hmac: srv6::hmac::Requirement::default(),
         counters: Arc::clone(&link.counters),
     }
 }

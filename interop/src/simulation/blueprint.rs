@@ -98,6 +98,7 @@ pub fn policy(name: &str, to: &str, via: &[&str], exit: &str) -> Policy {
         dscp: Vec::new(),
         candidates: vec![candidate(1, via, exit)],
         probe: None,
+        hmac: None,
         if_unreachable: IfUnreachable::Drop,
         line: 1,
     }

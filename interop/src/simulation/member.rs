@@ -4,6 +4,7 @@ use super::blueprint::Blueprint;
 use super::{NodeId, random_seed, roster};
 use arc_swap::ArcSwap;
 use ikev2::Ed25519Signer;
+use srv6::hmac::HmacKey;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use viamesh::config::settings::Settings;
@@ -40,6 +41,12 @@ impl Member {
             seed: random_seed::octets(self.seed, "node", [self.id.0 as u64, self.incarnation]),
             seqno: self.seqno,
             keylog: false,
+            // There are no files here: a name serves as the secret that would stand in one.
+            hmac_keys: settings
+                .hmac_keys
+                .iter()
+                .filter_map(|key| HmacKey::new(key.id, key.file.as_os_str().as_encoded_bytes()).ok())
+                .collect(),
         };
         match Node::new(settings, startup, now) {
             Ok(node) => self.running = Some(Running::new(node, self.id, now)),

@@ -21,7 +21,8 @@ const FORMS: [Form; 2] = [Form::Reduced, Form::Full];
 const KEY: (u32, &str) = (7, "a secret of both sides");
 
 pub(crate) fn cases() -> Vec<Case> {
-    let cases: [(&str, fn()); 6] = [
+    let cases: [(&str, fn()); 7] = [
+        ("trace", the_kernel_answers_probes_that_expire_at_its_segments),
         ("waypoint", the_kernel_is_a_waypoint_of_our_paths),
         ("exit", the_kernel_is_the_exit_of_our_paths),
         ("headend", the_kernel_is_the_headend_of_paths_over_our_stops),
@@ -173,5 +174,22 @@ fn the_kernel_goes_on_to_the_next_compressed_sid() {
         let expected = [Station::Kernel, Station::Ours, Station::Kernel, Station::Ours];
         assert_eq!(journey.stations, expected);
         traveller.assert_same(&journey.traveller, "NEXT-C-SID");
+    }
+}
+
+/// What `trace` relies on where a stop runs other software: it answers a probe whose hops run out there.
+fn the_kernel_answers_probes_that_expire_at_its_segments() {
+    const HOP_LIMIT: usize = 7;
+    let mut kernel = Kernel::new();
+    for waypoint in [KERNEL_END, KERNEL_END_X] {
+        for traveller in [&V4, &V6] {
+            let mut probe = encapsulated(&[waypoint, OUR_END, OUR_EXIT], Form::Reduced, None, traveller);
+            probe[HOP_LIMIT] = 1;
+            let answer = kernel.exchange(&probe).unwrap();
+            let quoted = srv6::ip::icmp_quote::quoted_traveller(&answer).unwrap();
+            assert_eq!(quoted.error, srv6::IcmpError::TimeExceeded, "{waypoint}");
+            assert_eq!((quoted.reporter, quoted.envelope_source), (kernel::ADDRESS, OURS));
+            assert_eq!(quoted.inner, traveller.packet());
+        }
     }
 }

@@ -28,6 +28,8 @@ struct Way<'a> {
     exit: Option<&'a Field<String>>,
     priority: u16,
     weight: u8,
+    /// Whether the list is signed.
+    signed: bool,
 }
 
 impl Context<'_> {
@@ -38,7 +40,8 @@ impl Context<'_> {
         entry: &PolicyEntry,
         diagnostics: &mut Diagnostics,
     ) -> Option<Vec<Candidate>> {
-        let own = Way { via: entry.via.as_ref(), exit: entry.exit.as_ref(), priority: 1, weight: 1 };
+        let signed = entry.hmac.is_some();
+        let own = Way { via: entry.via.as_ref(), exit: entry.exit.as_ref(), priority: 1, weight: 1, signed };
         let Some(paths) = &entry.paths else {
             return self.candidate(name, entry, &own, diagnostics).map(|candidate| vec![candidate]);
         };
@@ -56,6 +59,7 @@ impl Context<'_> {
                     exit: path.value.exit.as_ref().or(own.exit),
                     priority: path.value.priority.as_ref().map_or(place, |field| field.value),
                     weight: weight(&path.value, diagnostics),
+                    signed,
                 };
                 self.candidate(name, entry, &way, diagnostics)
             })
@@ -119,7 +123,9 @@ impl Context<'_> {
         let stops = way.via.into_iter().flat_map(|field| &field.value);
         let mut stops = stops.map(|stop| &stop.value);
         let exit = way.exit.is_some_and(|exit| has(&exit.value));
-        exit && stops.all(|stop| !stop.strict && stop.any_of.iter().all(|name| has(&name.value)))
+        !way.signed
+            && exit
+            && stops.all(|stop| !stop.strict && stop.any_of.iter().all(|name| has(&name.value)))
     }
 
     /// A direct link from one stop to the next has a segment of its own, which only nodes of ours have for all of
@@ -277,12 +283,16 @@ impl Context<'_> {
         if self.is_compressed(way) {
             return;
         }
-        let left = |stops| self.tunnel_mtu.saturating_sub(srv6::overhead::of_path(stops, Form::Reduced));
+        let cost = |stops| match way.signed {
+            true => srv6::overhead::with_hmac(stops, Form::Reduced),
+            false => srv6::overhead::of_path(stops, Form::Reduced),
+        };
+        let left = |stops| self.tunnel_mtu.saturating_sub(cost(stops));
         if left(stops) >= IPV6_MINIMUM_MTU {
             return;
         }
         let fitting = (1..stops).rev().find(|stops| left(*stops) >= IPV6_MINIMUM_MTU).unwrap_or(0);
-        let cost = srv6::overhead::of_path(stops, Form::Reduced);
+        let cost = cost(stops);
         let title = format!(
             "policy `{policy}` leaves {} bytes per packet, IPv6 needs {IPV6_MINIMUM_MTU}",
             left(stops)

@@ -4,13 +4,14 @@
 mod candidates;
 mod compressed_sids;
 mod endpoints;
+mod hmac;
 mod identity;
 mod policies;
 mod policy_order;
 mod registry;
 mod sections;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
@@ -27,6 +28,8 @@ use registry::Registry;
 /// What is known besides the two files.
 pub(crate) struct Facts {
     pub(crate) registry_source: SourceId,
+    /// Where the node file is.
+    pub(crate) node_file: PathBuf,
     /// The private key's file and its public half, if it could be read.
     pub(crate) key: Option<(PathBuf, VerifyingKey)>,
     pub(crate) private_key: PathBuf,
@@ -54,6 +57,9 @@ pub(crate) fn resolve(
     let own_networks: Vec<IpNet> =
         announce.iter().copied().chain(addresses.iter().copied().map(IpNet::from)).collect();
     let policies = policies::resolve(file, &name, &endpoints, &own_networks, &registry, diagnostics);
+    let directory = facts.node_file.parent().unwrap_or(Path::new(""));
+    let hmac_keys = hmac::keys(file, directory, diagnostics);
+    let require_hmac_from = hmac::required_from(file, &registry, diagnostics);
     let locator = registry.find(&name)?.node.locator;
     let mut settings = Settings::new(name, locator);
     settings.mesh_prefix = mesh_prefix;
@@ -62,6 +68,8 @@ pub(crate) fn resolve(
     settings.addresses = addresses;
     settings.offer_internet = file.offer.as_ref().is_some_and(|offer| !offer.value.is_empty());
     settings.policies = policies;
+    settings.hmac_keys = hmac_keys;
+    settings.require_hmac_from = require_hmac_from;
     settings.nodes = registry.into_nodes();
     settings.kernel = sections.kernel;
     settings.timers = sections.timers;

@@ -84,6 +84,7 @@ impl Context<'_> {
             dscp: entry.dscp.iter().flat_map(|field| &field.value.0).map(|dscp| dscp.value.0).collect(),
             candidates: candidates?,
             probe: entry.probe.as_ref().map(|field| probe(&field.value, diagnostics)),
+            hmac: entry.hmac.as_ref().map(|field| field.value),
             if_unreachable: if_unreachable.unwrap_or(IfUnreachable::Drop),
             line: diagnostics.sources.line(name.span),
         };

@@ -128,3 +128,43 @@ fn a_list_that_is_too_long_fits_when_it_is_compressed() {
     let strict = rest.replace("exit: delta", "exit: delta!");
     assert_eq!(found(&strict, &numbers), ["error policy/path-too-long 12"], "a direct link needs a segment");
 }
+
+#[test]
+fn signed_lists_need_a_key() {
+    let with = |top: &str, policy: &str| {
+        let node = format!("{}{top}", text(&format!("    exit: delta\n{policy}")));
+        Files::new(&node, &registry()).load()
+    };
+    let keys = "hmac_keys: [{id: 7, file: segments.key}]\n";
+    let loaded = with(&format!("{keys}require_hmac_from: [bravo]\n"), "    hmac: 7\n");
+    assert_eq!(codes(&loaded.diagnostics), [""; 0]);
+    let settings = loaded.settings.unwrap();
+    assert_eq!(settings.policies[0].hmac, Some(7));
+    assert_eq!(settings.hmac_keys[0].file, std::path::Path::new("/etc/viamesh/segments.key"));
+    assert_eq!(settings.require_hmac_from, [acme("bravo")]);
+
+    let found = |top: &str, policy: &str| codes(&with(top, policy).diagnostics);
+    assert_eq!(found(keys, "    hmac: 8\n"), ["error config/invalid-value 13"]);
+    assert_eq!(found("hmac_keys: [{id: 0, file: k}]\n", ""), ["error config/invalid-value 13"]);
+    assert_eq!(found("hmac_keys: [{id: 1, file: k}, {id: 1, file: k}]\n", "").len(), 1);
+    assert_eq!(found("require_hmac_from: [bravo]\n", ""), ["error config/invalid-value 13"]);
+    assert_eq!(found(&format!("{keys}require_hmac_from: [brave]\n"), ""), ["error policy/unknown-node 14"]);
+}
+
+#[test]
+fn a_signature_counts_for_the_length() {
+    let stops = |number: usize, rest: &str| {
+        let via = ["bravo", "charlie"].into_iter().cycle().take(number).collect::<Vec<_>>().join(", ");
+        let top = "hmac_keys: [{id: 7, file: segments.key}]\n";
+        codes(
+            &Files::new(&(text(&format!("    via: [{via}]\n    exit: delta\n{rest}")) + top), &registry())
+                .load()
+                .diagnostics,
+        )
+    };
+    // 1438 - 40 - 8 - 16 n, and 40 more when signed.
+    assert_eq!(stops(6, ""), [""; 0]);
+    assert_eq!(stops(7, ""), ["error policy/path-too-long 12"]);
+    assert_eq!(stops(4, "    hmac: 7\n"), [""; 0]);
+    assert_eq!(stops(5, "    hmac: 7\n"), ["error policy/path-too-long 12"]);
+}

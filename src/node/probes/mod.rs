@@ -37,6 +37,8 @@ pub(crate) struct ProbeRoute {
     pub(super) destination: IpAddr,
     /// The envelope of a policy or a hand-written path; without one the probe is routed like any packet.
     pub(super) envelope: Option<Encapsulation>,
+    /// Whether the destination is a segment, which applications may not address.
+    pub(super) segment: bool,
     /// The link that an envelope leaves by, where its first stop must be a neighbour.
     pub(super) link: Option<LinkId>,
 }
@@ -46,7 +48,7 @@ impl ProbeRoute {
     fn probe(&self, identifier: u16, sequence: u16, hop_limit: u8) -> Option<Down> {
         let Some(envelope) = &self.envelope else {
             let packet = echo::request(self.source, self.destination, identifier, sequence, hop_limit)?;
-            return Some(Down::Inject { packet });
+            return Some(if self.segment { Down::Originate { packet } } else { Down::Inject { packet } });
         };
         let inner = echo::request(self.source, self.destination, identifier, sequence, FULL_HOP_LIMIT)?;
         let summary = FlowSummary::parse(&inner).ok()?;
@@ -295,17 +297,19 @@ impl Node {
         Ok(())
     }
 
+    /// By the routes, like any packet of this node.
+    pub(super) fn route_towards(&self, destination: IpAddr) -> ProbeRoute {
+        let segment = self.forwarding.sids.contains(destination);
+        let source = self.probe_source(destination);
+        ProbeRoute { source, destination, envelope: None, segment, link: None }
+    }
+
     fn ping_route(&self, target: &str, via: &[String]) -> Result<ProbeRoute, String> {
         if let Ok(destination) = target.parse::<IpAddr>() {
             if !via.is_empty() {
                 return Err("with --via the destination must be a node".to_owned());
             }
-            return Ok(ProbeRoute {
-                source: self.probe_source(destination),
-                destination,
-                envelope: None,
-                link: None,
-            });
+            return Ok(self.route_towards(destination));
         }
         let node = self.find_node(target)?;
         let destination =
@@ -319,10 +323,10 @@ impl Node {
             None
         } else {
             stops.push(exit_segment(node, false).ok_or_else(|| format!("`{target}` is no exit"))?);
-            Some(self.envelope(&stops)?)
+            Some(self.envelope(&stops, None)?)
         };
         let destination = IpAddr::V6(destination);
-        Ok(ProbeRoute { source: self.probe_source(destination), destination, envelope, link: None })
+        Ok(ProbeRoute { envelope, ..self.route_towards(destination) })
     }
 
     fn trace_session(
@@ -344,8 +348,7 @@ impl Node {
                 _ => format!("{} is on this host or in a network behind it", flow.destination),
             });
         };
-        let route =
-            ProbeRoute { source: flow.source, destination: flow.destination, envelope: None, link: None };
+        let route = ProbeRoute { source: flow.source, ..self.route_towards(flow.destination) };
         match policy {
             None => Ok(TraceSession::new(flow.destination, None, Vec::new(), route, count, timeout)),
             Some(steered) => self.policy_trace(steered, &flow, route, count, timeout),

@@ -101,7 +101,8 @@ impl Node {
     ) {
         report.path.extend(candidate.journey.iter().map(|name| self.settings.display_name(name)));
         report.segments.clone_from(&candidate.segments);
-        report.encoding = Some(encoding(candidate).to_owned());
+        let signed = candidate.hmac.map(|key| format!(", signed with key {key}")).unwrap_or_default();
+        report.encoding = Some(format!("{}{signed}", encoding(candidate)));
         report.exit = candidate.exit_node().map(|name| self.delivery(name, destination));
         let header = candidate.encapsulation.as_ref().map_or(0, srv6::Encapsulation::header_len);
         let header = u32::try_from(header).unwrap_or(u32::MAX);
@@ -195,6 +196,7 @@ fn encoding(candidate: &CandidateRuntime) -> &'static str {
     match (candidate.compressed, candidate.segments.len()) {
         (true, 1) => "compressed: all stops in one address, no routing header",
         (true, _) => "compressed: several stops in each segment",
+        (false, 1) if candidate.hmac.is_some() => "routing header with one segment",
         (false, 1) => "one stop, no routing header",
         (false, _) => "routing header, the first segment in the destination only",
     }

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const BLOCK: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xfd5d, 0xac, 0, 0, 0, 0, 0, 0), 32);
 /// The kernel's locator.
 pub(crate) const LOCATOR: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xfd5d, 0xac, 0, 0x99, 0, 0, 0, 0), 64);
+/// The kernel's own address.
+pub(crate) const ADDRESS: Ipv6Addr = kernel_sid(1);
 /// The kernel's End.
 pub(crate) const KERNEL_END: Ipv6Addr = kernel_sid(0xe);
 /// The kernel's End.X, whose adjacency is our node.
@@ -78,8 +80,8 @@ impl Kernel {
         }
         kernel.host.set_up("lo", true).unwrap();
         kernel.host.set_up(WIRE, true).unwrap();
-        kernel.ip(&format!("-6 addr add {} dev {WIRE} nodad", kernel_sid(1)));
-        kernel.ip(&format!("sr tunsrc set {}", kernel_sid(1)));
+        kernel.ip(&format!("-6 addr add {ADDRESS} dev {WIRE} nodad"));
+        kernel.ip(&format!("sr tunsrc set {ADDRESS}"));
         kernel.ip(&format!("-6 route add {BLOCK} dev {WIRE}"));
         kernel.ip(&format!("-6 route add 2001:db8::/32 dev {WIRE}"));
         kernel.ip(&format!("route add 10.0.0.0/8 dev {WIRE}"));
