@@ -187,6 +187,15 @@ impl Router {
         }
     }
 
+    /// Changes how cost follows from quality. Links are priced anew and routes over them judged again.
+    pub fn set_cost(&mut self, cost: crate::CostMap, now: Instant) {
+        self.config.cost = cost;
+        let neighbours: Vec<NeighbourKey> = self.neighbours.keys().copied().collect();
+        for key in neighbours {
+            self.price_link(key, NeighbourLoss::Unheard, now);
+        }
+    }
+
     /// Originates a prefix with metric 0.
     pub fn announce(&mut self, prefix: Prefix, now: Instant) {
         self.announce_with_metric(prefix, 0, now);

@@ -145,11 +145,20 @@ pub(crate) fn digital_signature(signature: &[u8; 64]) -> Vec<u8> {
 /// # Errors
 /// [`Violation::Authentication`] if it is not exactly an Ed25519 signature by one of them.
 pub fn verify_digital_signature(data: &[u8], octets: &[u8], keys: &[VerifyingKey]) -> Result<(), Violation> {
+    signing_key(data, octets, keys).map(drop)
+}
+
+/// The one of `keys` whose signature the AUTH data is.
+pub(crate) fn signing_key(
+    data: &[u8],
+    octets: &[u8],
+    keys: &[VerifyingKey],
+) -> Result<VerifyingKey, Violation> {
     let signature = data.strip_prefix(&ED25519_AUTH_PREFIX).and_then(|signature| signature.try_into().ok());
     let signature: [u8; 64] = signature.ok_or(Violation::Authentication("not an Ed25519 signature"))?;
     let signature = ed25519_dalek::Signature::from_bytes(&signature);
-    let verified = keys.iter().any(|key| key.0.verify_strict(octets, &signature).is_ok());
-    if verified { Ok(()) } else { Err(Violation::Authentication("the signature does not verify")) }
+    let signer = keys.iter().find(|key| key.0.verify_strict(octets, &signature).is_ok());
+    signer.cloned().ok_or(Violation::Authentication("the signature does not verify"))
 }
 
 /// AUTH data of the shared key method: prf(prf(secret, "Key Pad for IKEv2"), octets).

@@ -7,7 +7,8 @@ use std::time::Instant;
 use rand_chacha::ChaCha20Rng;
 
 use crate::admission::{Admission, Verdict, stateless_response};
-use crate::config::{Config, ConnectionConfig, ConnectionId, Path};
+use crate::authentication::VerifyingKey;
+use crate::config::{Config, ConnectionConfig, ConnectionId, Path, Timers};
 use crate::connection::{Connection, Dial};
 use crate::deadlines::Deadlines;
 use crate::error::{Misuse, Unsupported};
@@ -47,8 +48,8 @@ impl Endpoint {
         }
     }
 
-    /// Adds a connection, or changes it. SAs stay unless identities or keys changed; then they are deleted.
-    /// Dials if so configured.
+    /// Adds a connection, or changes it. SAs stay, except those that another identity, shared secret or a key which
+    /// no longer counts had authenticated: they are deleted. Dials if so configured.
     pub fn set_connection(&mut self, id: ConnectionId, config: ConnectionConfig, now: Instant) {
         let key = (config.remote_id.clone(), config.local_id.clone());
         let fits = self.shared.connections.get(&id).is_some_and(|entry| {
@@ -58,9 +59,11 @@ impl Endpoint {
                 && entry.config.pre_shared_key == config.pre_shared_key
         });
         if fits {
+            let trusted: Vec<[u8; 32]> = config.remote_keys.iter().map(VerifyingKey::to_bytes).collect();
             if let Some(entry) = self.shared.connections.get_mut(&id) {
                 entry.config = config;
             }
+            self.close_untrusted(id, &trusted, now);
         } else {
             self.remove_connection(id, now);
             self.shared.connections.insert(id, Connection::new(config));
@@ -68,6 +71,27 @@ impl Endpoint {
         }
         self.dial_if_idle(id, now);
         self.settle(now);
+    }
+
+    /// Deletes the SAs of a connection whose peer proved a key that is none of `trusted`.
+    fn close_untrusted(&mut self, id: ConnectionId, trusted: &[[u8; 32]], now: Instant) {
+        let of_connection = self.sas.iter().filter(|(_, sa)| sa.connection == Some(id));
+        let untrusted =
+            of_connection.filter(|(_, sa)| sa.peer.key.is_some_and(|key| !trusted.contains(&key)));
+        let spis: Vec<u64> = untrusted.map(|(spi, _)| *spi).collect();
+        for spi in spis {
+            self.close_now(spi, IkeDownReason::ClosedByUs, now);
+        }
+    }
+
+    /// Changes the intervals. What waits already goes on with those that it began with.
+    pub fn set_timers(&mut self, timers: Timers) {
+        self.shared.config.timers = timers;
+    }
+
+    /// The intervals in force.
+    pub fn timers(&self) -> &Timers {
+        &self.shared.config.timers
     }
 
     /// Forgets a connection and deletes its SAs at the peer.

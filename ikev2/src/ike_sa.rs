@@ -104,6 +104,8 @@ pub(crate) struct PeerFacts {
     /// SIGNATURE_HASH_ALGORITHMS holds "Identity", without which Ed25519 cannot be used.
     pub(crate) signature_identity: bool,
     pub(crate) childless: bool,
+    /// The public key that the peer proved to own; `None` before, and with a shared secret.
+    pub(crate) key: Option<[u8; 32]>,
 }
 
 /// Keys and ciphers once they exist.

@@ -102,6 +102,16 @@ pub enum Command {
     Ping(Ping),
     /// List the nodes of the registry
     Registry,
+    /// Read the configuration again and act on what differs; waits until it is in force
+    Reload,
+    /// Run on another node file, and put it in the place of the present one
+    Apply(Apply),
+    /// Keep what `apply --confirm-within` brought
+    Confirm,
+    /// Go back to the node file before the last change
+    Undo,
+    /// Show the daemon's log level, or change that of a component for a while
+    Log(Log),
     /// Make and show Ed25519 keys
     Key(Key),
     /// Make a key and a commented node file; print the block for the registry
@@ -113,7 +123,7 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Help on a command, or on a code that `check` prints, such as policy/unknown-node
+    /// Help on a command, or on a code of `check` or `status`, such as policy/unknown-node
     Help {
         /// Command or code
         topic: Vec<String>,
@@ -148,9 +158,34 @@ pub struct Check {
     /// The node file; `--config` unless given
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Also ask the running daemon what the file would change
+    #[arg(long)]
+    pub live: bool,
     /// Other files.
     #[command(flatten)]
     pub files: Files,
+}
+
+/// `viamesh log`
+#[derive(Args, Clone, Debug)]
+pub struct Log {
+    /// all, ike, babel, policy, kernel, config or data, and error, warn, info, debug or trace
+    #[arg(value_name = "COMPONENT=LEVEL")]
+    pub levels: Vec<String>,
+    /// How long, before it returns by itself
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = super::change::time)]
+    pub time: std::time::Duration,
+}
+
+/// `viamesh apply`
+#[derive(Args, Clone, Debug)]
+pub struct Apply {
+    /// The other node file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Go back after this time unless `viamesh confirm` comes first: `90s`, `5m`, `1h`. So does a restart
+    #[arg(long, value_name = "TIME", value_parser = super::change::time)]
+    pub confirm_within: Option<std::time::Duration>,
 }
 
 /// `viamesh status`

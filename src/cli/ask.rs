@@ -3,6 +3,7 @@
 use super::arguments::{Flow, Global};
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use crate::control::protocol::Refusal;
 use crate::control::report::FlowDescription;
 use crate::control::{Client, ClientError, Reply, Request};
 use std::net::IpAddr;
@@ -29,7 +30,10 @@ pub(super) fn ask(request: &Request, global: &Global) -> Result<Reply, Failure> 
 }
 
 fn failure(error: ClientError) -> Failure {
-    let failure = Failure::new(Exit::from_code(error.exit_code()), error.to_string());
+    let mut failure = Failure::new(Exit::from_code(error.exit_code()), error.to_string());
+    if let ClientError::Refused(Refusal { details: Some(details), .. }) = &error {
+        failure = failure.details(details);
+    }
     match error.help() {
         Some(help) => failure.help(help),
         None => failure,

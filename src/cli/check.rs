@@ -5,26 +5,49 @@ use std::path::Path;
 use serde_json::json;
 
 use super::arguments::{Check, Files, Global};
+use super::ask;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use crate::config::load::System;
-use crate::config::{Loaded, Request, Settings, Severity};
+use crate::config::{self, Loaded, Settings, Severity};
+use crate::control::report::ChangeReport;
+use crate::control::{Reply, Request};
 
 pub(super) fn run(check: &Check, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let file = check.file.as_ref().unwrap_or(&global.config);
-    let loaded = crate::config::load(&request(file, &check.files, global), &System);
+    let loaded = config::load(&request(file, &check.files, global), &System);
     if output.json() {
-        output.document(&document(file, &loaded))?;
+        let live = if loaded.settings.is_some() { live(check, file, global)? } else { None };
+        output.document(&document(file, &loaded, live.as_ref()))?;
     } else {
         output.text(&loaded.diagnostics.render(output.colour()))?;
         output.line(&verdict(&loaded))?;
     }
-    Ok(if loaded.settings.is_some() { Exit::Done } else { Exit::BadConfiguration })
+    if loaded.settings.is_none() {
+        return Ok(Exit::BadConfiguration);
+    }
+    if check.live && !output.json() {
+        let file = super::change::read(file)?;
+        return ask::print(&Request::Plan { file: Some(file) }, global, output);
+    }
+    Ok(Exit::Done)
+}
+
+/// What the running daemon says of the file, for the JSON document.
+fn live(check: &Check, file: &Path, global: &Global) -> Result<Option<ChangeReport>, Failure> {
+    if !check.live {
+        return Ok(None);
+    }
+    let file = super::change::read(file)?;
+    match ask::ask(&Request::Plan { file: Some(file) }, global)? {
+        Reply::Change(report) => Ok(Some(report)),
+        _ => Err(Failure::new(Exit::Failed, "the daemon's answer makes no sense")),
+    }
 }
 
 /// Which files to load, by the flags.
-pub(super) fn request(node: &Path, files: &Files, global: &Global) -> Request {
-    Request {
+pub(super) fn request(node: &Path, files: &Files, global: &Global) -> config::Request {
+    config::Request {
         node: node.to_owned(),
         registry: files.registry.clone(),
         private_key: files.key.clone(),
@@ -72,7 +95,7 @@ fn count(number: usize, noun: &str) -> String {
     format!("{number} {plural}")
 }
 
-fn document(file: &Path, loaded: &Loaded) -> serde_json::Value {
+fn document(file: &Path, loaded: &Loaded, live: Option<&ChangeReport>) -> serde_json::Value {
     let summary = loaded.settings.as_ref().map(|settings| {
         json!({
             "node": settings.name.to_string(),
@@ -91,6 +114,7 @@ fn document(file: &Path, loaded: &Loaded) -> serde_json::Value {
         "warnings": loaded.diagnostics.count(Severity::Warning),
         "diagnostics": loaded.diagnostics.to_json(),
         "summary": summary,
+        "live": live,
     })
 }
 

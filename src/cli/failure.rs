@@ -58,19 +58,27 @@ pub struct Failure {
     exit: Exit,
     message: String,
     help: Option<String>,
+    details: Option<String>,
 }
 
 impl Failure {
     /// A failure with a message that names what could not be done and why.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), help: None }
+        Self { exit, message: message.into(), help: None, details: None }
     }
 
     /// Adds what to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Adds what is printed before the message: all that is wrong.
+    #[must_use]
+    pub fn details(mut self, details: impl Into<String>) -> Self {
+        self.details = Some(details.into());
         self
     }
 
@@ -85,6 +93,9 @@ impl Failure {
         // What was printed before comes first; that it cannot be printed any more is not worth a second error.
         let _ = output.flush();
         if self.exit != Exit::Done {
+            if let Some(details) = &self.details {
+                output.narrate(details.trim_end());
+            }
             output.error(&self.message, self.help.as_deref());
         }
         self.exit

@@ -6,6 +6,7 @@ use super::arguments::Arguments;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use crate::config::Code;
+use crate::telemetry::HealthCode;
 
 pub(super) fn run(topic: &[String], output: &mut Output) -> Result<Exit, Failure> {
     match topic {
@@ -16,17 +17,27 @@ pub(super) fn run(topic: &[String], output: &mut Output) -> Result<Exit, Failure
 }
 
 fn on_code(name: &str, output: &mut Output) -> Result<(), Failure> {
+    if let Some(code) = HealthCode::ALL.iter().find(|code| code.name() == name) {
+        output.line(&format!("{}: {}", code.severity(), code.name()))?;
+        return output.text(&format!("\n{}\n\n{}\n", code.meaning(), code.remedy()));
+    }
     let Some(code) = Code::ALL.iter().find(|code| code.name() == name) else {
-        let failure = Failure::new(Exit::Usage, format!("no diagnostic has the code `{name}`"));
-        let nearest = crate::config::nearest(name, Code::ALL.iter().map(|code| code.name()));
+        let failure = Failure::new(Exit::Usage, format!("no message has the code `{name}`"));
+        let nearest = crate::config::nearest(name, codes());
         return Err(match nearest {
             Some(meant) => failure.help(format!("did you mean `{meant}`?")),
-            None => failure.help("`viamesh check` prints codes in brackets; docs/configuration.md lists all"),
+            None => failure.help("`viamesh check` and `viamesh status --json` print codes"),
         });
     };
     output.line(&format!("{}: {}", code.severity().name(), code.name()))?;
     output.line("")?;
     output.line(code.meaning())
+}
+
+/// All codes of `check` and `status`.
+fn codes() -> impl Iterator<Item = &'static str> {
+    let health = HealthCode::ALL.iter().map(|code| code.name());
+    Code::ALL.iter().map(|code| code.name()).chain(health)
 }
 
 fn on_command(topic: &[String], output: &mut Output) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 pub mod arguments;
 mod ask;
 mod associations;
+mod change;
 mod check;
 mod completions;
 mod demo;
@@ -14,6 +15,7 @@ pub mod failure;
 mod help;
 mod init;
 mod key;
+mod log;
 mod neighbours;
 pub mod output;
 mod ping;
@@ -64,6 +66,11 @@ fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure>
         Command::Trace(trace) => trace::run(trace, global, output),
         Command::Ping(ping) => ping::run(ping, global, output),
         Command::Registry => registry::run(global, output),
+        Command::Reload => change::reload(global, output),
+        Command::Apply(apply) => change::apply(apply, global, output),
+        Command::Confirm => change::confirm(global, output),
+        Command::Undo => change::undo(global, output),
+        Command::Log(log) => log::run(log, global, output),
         Command::Key(key) => key::run(key, output),
         Command::Init(init) => init::run(init, output),
         Command::Demo(demo) => demo::run(demo, global, output),

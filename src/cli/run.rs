@@ -4,7 +4,7 @@ use super::arguments::{Global, Run};
 use super::check;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use crate::config::{Settings, key};
+use crate::config::{Request, Settings, key};
 use crate::runtime::{self, RunOptions};
 use crate::telemetry::logging::{self, Format, LogOptions};
 
@@ -25,18 +25,25 @@ pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exi
         format: if global.json { Format::Json } else { Format::Text },
         color: output.colour_stderr(),
     };
-    start(settings, run, &log)
+    start(settings, request, run, &log)
 }
 
 /// Runs the daemon until it is told to stop.
-fn start(settings: Settings, run: &Run, log: &LogOptions) -> Result<Exit, Failure> {
+fn start(settings: Settings, files: Request, run: &Run, log: &LogOptions) -> Result<Exit, Failure> {
     let key = key::load(&settings.private_key)
         .map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
     let hmac_keys: Result<Vec<_>, _> =
         settings.hmac_keys.iter().map(|wanted| key::load_hmac(wanted.id, &wanted.file)).collect();
     let hmac_keys = hmac_keys.map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
-    logging::start(log).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-    let options = RunOptions { settings, key, hmac_keys, ike_keylog: run.ike_keylog.clone() };
+    let level = logging::start(log).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    let options = RunOptions {
+        settings,
+        files,
+        key,
+        hmac_keys,
+        log_level: Some(level),
+        ike_keylog: run.ike_keylog.clone(),
+    };
     runtime::run(options).map_err(|error| {
         let failure = Failure::new(Exit::from_code(error.exit_code), error.text);
         match error.help {

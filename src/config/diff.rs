@@ -39,8 +39,6 @@ pub struct Changes {
     pub timers: bool,
     /// Whether the cost map changes.
     pub cost: bool,
-    /// Whether the metrics listener changes.
-    pub metrics: bool,
 }
 
 /// What changed of a node that is in both registries.
@@ -88,7 +86,6 @@ impl Changes {
             policies: !same_policies(old, new),
             timers: old.timers != new.timers,
             cost: old.cost != new.cost,
-            metrics: old.metrics != new.metrics,
         }
     }
 
@@ -146,13 +143,13 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("organization or common_name", old.name != new.name),
         ("private_key", old.private_key != new.private_key),
         ("mesh_prefix", old.mesh_prefix != new.mesh_prefix),
-        ("locator", old.locator != new.locator),
         ("kernel", old.kernel != new.kernel),
         ("hmac_keys", old.hmac_keys != new.hmac_keys),
         ("require_hmac_from", old.require_hmac_from != new.require_hmac_from),
         ("workers", old.workers != new.workers),
         ("state_dir", old.state_dir != new.state_dir),
         ("control_socket", old.control_socket != new.control_socket),
+        ("metrics", old.metrics != new.metrics),
     ];
     changed.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
 }

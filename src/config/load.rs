@@ -53,6 +53,11 @@ pub trait Host {
 
     /// Whether the host speaks IPv6 at all.
     fn has_ipv6(&self) -> bool;
+
+    /// What messages call a file.
+    fn name(&self, path: &Path) -> String {
+        path.display().to_string()
+    }
 }
 
 /// The real host.
@@ -133,7 +138,7 @@ struct Loader<'h> {
 
 impl Loader<'_> {
     fn parse_file<T: FromYaml>(&mut self, path: &Path) -> (SourceId, Option<T>) {
-        let name = path.display().to_string();
+        let name = self.host.name(path);
         let text = self
             .host
             .read(path)

@@ -11,12 +11,14 @@
 //! Everything but [`load::System`] and [`key`] is pure. The parser is `serde-saphyr`, because `serde_yaml` is
 //! archived and knows no positions.
 
+mod change_list;
 pub mod code;
 pub mod diagnostic;
 pub mod diff;
 pub mod key;
 pub mod load;
 mod node_file;
+pub mod overlay;
 mod record;
 pub mod reference;
 mod registry_file;

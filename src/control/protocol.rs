@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::report::{
-    AssociationsReport, ExplainReport, FlowDescription, NeighboursReport, PingReport, RegistryReport,
-    RoutesReport, StatusReport, Text, TraceReport,
+    AssociationsReport, ChangeReport, ExplainReport, FORMAT, FlowDescription, NeighboursReport, PingReport,
+    RegistryReport, RoutesReport, StatusReport, Text, TraceReport,
 };
 
 /// Version of the protocol. A daemon refuses other versions in words.
 pub const VERSION: u32 = 1;
 
 /// Longest request in bytes, its line end included.
-pub const MAX_REQUEST: usize = 64 * 1024;
+pub const MAX_REQUEST: usize = 1024 * 1024;
 
 /// A request's line as it is sent.
 #[derive(Debug, Serialize)]
@@ -91,16 +91,37 @@ pub enum Request {
     Registry,
     /// Read the configuration again and apply it.
     Reload,
+    /// Say what a reload would do, or what another node file would.
+    Plan {
+        /// The other node file; `None`: the one that the daemon runs on.
+        file: Option<NodeText>,
+    },
+    /// Run on another node file.
+    Apply {
+        /// It.
+        file: NodeText,
+        /// Seconds after which it is undone unless confirmed; `None`: it stays.
+        confirm_seconds: Option<u32>,
+    },
+    /// Keep what [`Request::Apply`] brought.
+    Confirm,
+    /// Go back to the node file before.
+    Undo,
     /// Change the log level, for a while.
     Log {
-        /// A filter such as `ikev2=debug,info`; `None` asks for the one in force.
+        /// Components with levels, such as `ike=debug,babel=trace`; `None` asks for what is in force.
         filter: Option<String>,
-        /// Seconds after which the level returns; `None` keeps it.
+        /// Seconds after which the level returns; at most a day.
         seconds: Option<u32>,
     },
 }
 
 impl Request {
+    /// Whether it is about changing the configuration.
+    pub fn is_change(&self) -> bool {
+        matches!(self, Self::Reload | Self::Plan { .. } | Self::Apply { .. } | Self::Confirm | Self::Undo)
+    }
+
     /// How long the daemon may be silent before a command gives up.
     pub fn patience(&self) -> Duration {
         const USUAL: Duration = Duration::from_secs(10);
@@ -112,7 +133,9 @@ impl Request {
                 USUAL + Duration::from_millis(u64::from(*interval_ms) + u64::from(*timeout_ms))
             }
             // A reload reads the registry, perhaps over the network.
-            Self::Reload => Duration::from_secs(60),
+            Self::Reload | Self::Plan { .. } | Self::Apply { .. } | Self::Confirm | Self::Undo => {
+                Duration::from_secs(60)
+            }
             Self::Status { .. }
             | Self::Routes { .. }
             | Self::Neighbours
@@ -122,6 +145,15 @@ impl Request {
             | Self::Log { .. } => USUAL,
         }
     }
+}
+
+/// A node file on its way to the daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeText {
+    /// What messages call it.
+    pub name: String,
+    /// Its content. Relative paths in it start where the node file is that the daemon runs on.
+    pub text: String,
 }
 
 /// What the daemon answers.
@@ -144,6 +176,8 @@ pub enum Reply {
     Ping(PingReport),
     /// To [`Request::Registry`].
     Registry(RegistryReport),
+    /// To everything that changes the configuration.
+    Change(ChangeReport),
     /// Done, with what was done in words.
     Done {
         /// One line.
@@ -165,6 +199,7 @@ impl Reply {
             Self::Trace(report) => report.text(),
             Self::Ping(report) => report.text(),
             Self::Registry(report) => report.text(),
+            Self::Change(report) => report.text(),
             Self::Done { text } | Self::Refused(Refusal { text, .. }) => format!("{text}\n"),
         }
     }
@@ -183,7 +218,11 @@ impl Reply {
             Self::Trace(report) => serde_json::to_string_pretty(report),
             Self::Ping(report) => serde_json::to_string_pretty(report),
             Self::Registry(report) => serde_json::to_string_pretty(report),
-            Self::Done { .. } | Self::Refused(_) => serde_json::to_string_pretty(self),
+            Self::Change(report) => serde_json::to_string_pretty(report),
+            Self::Done { text } => {
+                serde_json::to_string_pretty(&serde_json::json!({ "format": FORMAT, "done": text }))
+            }
+            Self::Refused(_) => serde_json::to_string_pretty(self),
         }
     }
 }
@@ -197,4 +236,21 @@ pub struct Refusal {
     pub text: String,
     /// What to do, if anything.
     pub help: Option<String>,
+    /// All that is wrong, where that is more than one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal in one sentence.
+    pub fn new(exit_code: u8, text: impl Into<String>) -> Self {
+        Self { exit_code, text: text.into(), help: None, details: None }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
 }

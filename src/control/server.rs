@@ -87,7 +87,7 @@ impl Responder {
 
     /// Refuses the request.
     pub fn refuse(self, exit_code: u8, text: impl Into<String>) {
-        self.finish(Reply::Refused(Refusal { exit_code, text: text.into(), help: None }));
+        self.finish(Reply::Refused(Refusal::new(exit_code, text.into())));
     }
 
     /// Whether the client has gone, so that longer work may end.
@@ -221,7 +221,7 @@ async fn read_line(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<V
 }
 
 fn parse(line: &[u8]) -> Result<Request, Refusal> {
-    let refusal = |text: String, help: &str| Refusal { exit_code: 1, text, help: Some(help.to_owned()) };
+    let refusal = |text: String, help: &str| Refusal::new(1, text).help(help);
     let envelope: Envelope = serde_json::from_slice(line).map_err(|error| {
         refusal(
             format!("the daemon does not understand the request: {error}"),
@@ -276,7 +276,7 @@ async fn answer(
 }
 
 fn refusal_line(text: &str) -> ReplyLine {
-    let refusal = Refusal { exit_code: 1, text: text.to_owned(), help: None };
+    let refusal = Refusal::new(1, text.to_owned());
     ReplyLine { version: VERSION, reply: Reply::Refused(refusal), more: false }
 }
 

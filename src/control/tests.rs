@@ -243,8 +243,5 @@ fn a_missing_daemon_is_told_in_the_words_of_the_manual() {
         source: std::io::ErrorKind::PermissionDenied.into(),
     };
     assert_eq!(denied.exit_code(), 77);
-    assert_eq!(
-        ClientError::Refused(Refusal { exit_code: 2, text: String::new(), help: None }).exit_code(),
-        2
-    );
+    assert_eq!(ClientError::Refused(Refusal::new(2, String::new())).exit_code(), 2);
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::telemetry::{Health, Severity};
+use crate::telemetry::{Health, HealthCode};
 
 /// Something that the kernel or the host denies us. The daemon keeps running with the rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -93,77 +93,66 @@ impl Problem {
 
     /// The health message of this problem.
     pub fn health(&self) -> Health {
-        let (code, subject, severity, next_step) = self.describe();
-        Health { code: code.to_owned(), subject, severity, text: self.to_string(), next_step }
+        let (code, subject, next_step) = self.describe();
+        Health::new(code, subject, self.to_string(), next_step)
     }
 
-    fn describe(&self) -> (&'static str, String, Severity, String) {
+    fn describe(&self) -> (HealthCode, String, String) {
         match self {
             Self::NoIpv6 => (
-                "kernel/no-ipv6",
+                HealthCode::KernelNoIpv6,
                 String::new(),
-                Severity::Warning,
                 "IPv4 goes on working; for the rest enable IPv6 (ipv6.disable=0, net.ipv6.conf.all.disable_ipv6=0)"
                     .to_owned(),
             ),
             Self::NotPermitted { what } => (
-                "kernel/not-permitted",
+                HealthCode::KernelNotPermitted,
                 what.clone(),
-                Severity::Error,
                 "needs CAP_NET_ADMIN: run as root, or use the packaged viamesh.service".to_owned(),
             ),
             Self::NoTun { name } => (
-                "kernel/no-tun",
+                HealthCode::KernelNoTun,
                 name.clone(),
-                Severity::Error,
                 "was it deleted by another program? Restart viamesh".to_owned(),
             ),
             Self::Refused { what, .. } => (
-                "kernel/refused",
+                HealthCode::KernelRefused,
                 what.clone(),
-                Severity::Error,
                 "`ip route`, `ip rule` and `ip address` show what is in the way".to_owned(),
             ),
             Self::Setting { key, value, .. } => (
-                "kernel/setting",
+                HealthCode::KernelSetting,
                 key.clone(),
-                Severity::Warning,
                 format!("set it outside: `sysctl -w {key}={value}` (in a container: on its host)"),
             ),
             Self::StateFile { file, .. } => (
-                "kernel/state-file",
+                HealthCode::KernelStateFile,
                 file.clone(),
-                Severity::Notice,
                 "after a crash the next clean stop could not restore the host's forwarding setting".to_owned(),
             ),
             Self::NoNftables => (
-                "kernel/no-nftables",
+                HealthCode::KernelNoNftables,
                 String::new(),
-                Severity::Error,
                 "install nftables (`apt-get install nftables`)".to_owned(),
             ),
             Self::Nftables { .. } => (
-                "kernel/nftables",
+                HealthCode::KernelNftables,
                 String::new(),
-                Severity::Error,
                 "does the kernel have nf_tables and nft_masq? `nft list ruleset` shows what is loaded".to_owned(),
             ),
             Self::SharedTable { table } => (
-                "kernel/shared-table",
+                HealthCode::KernelSharedTable,
                 table.to_string(),
-                Severity::Warning,
                 format!("see `ip route show table {table}`, or give viamesh other table numbers"),
             ),
             Self::LateLocalRule { .. } => (
-                "kernel/late-local-rule",
+                HealthCode::KernelLateLocalRule,
                 String::new(),
-                Severity::Warning,
                 "raise viamesh's rule priorities above it, or move the local rule back to 0".to_owned(),
             ),
             Self::ForwardDropped { chain } => (
-                "kernel/forward-dropped",
+                HealthCode::KernelForwardDropped,
                 chain.clone(),
-                Severity::Warning,
                 "allow forwarding to and from the tunnel device in that chain".to_owned(),
             ),
         }

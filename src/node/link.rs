@@ -3,7 +3,7 @@
 use crate::config::settings::{Family, NodeName};
 use crate::forwarding::{LinkCounters, LinkId, SocketIndex};
 use esp::{InboundSa, OutboundSa};
-use ikev2::{IkeSpis, Path};
+use ikev2::{Identity, IkeSpis, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,6 +29,15 @@ pub enum RemoteAddress {
     Fixed(SocketAddr),
     /// A name to resolve, and the port.
     Name(String, u16),
+}
+
+/// What the security associations of a link rest on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trust {
+    pub(crate) local_id: Identity,
+    pub(crate) remote_id: Identity,
+    /// Public keys any of which authenticates the peer.
+    pub(crate) keys: Vec<[u8; 32]>,
 }
 
 /// A CHILD SA as the data path uses it.
@@ -59,6 +68,8 @@ pub(crate) struct Link {
     pub(crate) local_port: u16,
     pub(crate) address: RemoteAddress,
     pub(crate) link_local: Ipv6Addr,
+    /// Whom the security associations are with.
+    pub(crate) trust: Trust,
     /// The only inner sources that the peer may send, where it may not do transit.
     pub(crate) accept: Option<Arc<crate::forwarding::PrefixTable<()>>>,
     /// Where the peer is, once known.

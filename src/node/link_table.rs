@@ -1,6 +1,6 @@
 //! Which links a node has: each of its endpoints with each endpoint of the same family in the registry.
 
-use super::link::{Link, LinkKey, RemoteAddress};
+use super::link::{Link, LinkKey, RemoteAddress, Trust};
 use super::link_local::link_local;
 use super::sockets::SocketPlan;
 use crate::config::settings::{
@@ -27,14 +27,22 @@ pub(crate) struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// The links that `settings` describe, numbered from 0 in the order of the files.
-    pub(crate) fn new(settings: &Settings, sockets: &SocketPlan) -> Self {
+    /// The links that `settings` describe, in the order of the files. `number` gives each its number.
+    pub(crate) fn new(
+        settings: &Settings,
+        sockets: &SocketPlan,
+        mut number: impl FnMut(&LinkKey) -> LinkId,
+    ) -> Self {
         let mut plan = Self::default();
         for peer in settings.peers() {
             for remote in &peer.endpoints {
                 for local in settings.endpoints.iter().filter(|local| local.family == remote.family) {
-                    let id = LinkId(u32::try_from(plan.links.len()).unwrap_or(u32::MAX));
-                    match planned(settings, sockets, id, local, peer, remote) {
+                    let key = LinkKey {
+                        local_serial: local.serial_number.clone(),
+                        peer: peer.name.clone(),
+                        remote_serial: remote.serial_number.clone(),
+                    };
+                    match planned(settings, sockets, number(&key), local, peer, remote) {
                         Ok(link) => plan.links.push(link),
                         Err(problem) => plan.refused.push(problem),
                     }
@@ -89,6 +97,11 @@ fn planned(
             local_port: local.port,
             address,
             link_local: link_local(&local_id, &remote_id),
+            trust: Trust {
+                local_id,
+                remote_id,
+                keys: peer.public_keys.iter().map(|key| key.to_bytes()).collect(),
+            },
             accept: accepted_sources(peer),
             path: None,
             ike: BTreeSet::new(),

@@ -10,6 +10,7 @@
 
 mod babel_packet;
 mod event;
+mod kernel_progress;
 mod kernel_state;
 mod link;
 mod link_local;
@@ -20,6 +21,7 @@ mod policy_health;
 mod policy_paths;
 mod probes;
 mod publish;
+mod reconfigure;
 mod reports;
 mod routing;
 mod security;
@@ -29,6 +31,7 @@ pub use event::{Level, NodeEvent};
 pub use kernel_state::claim;
 pub use link::{LinkKey, RemoteAddress};
 pub use probes::ClientId;
+pub use reconfigure::Reconfiguration;
 pub use sockets::{SocketPlan, SocketSpec};
 
 use crate::config::settings::{Family, Settings};
@@ -39,6 +42,7 @@ use crate::policy::SteeringTable;
 use crate::telemetry::Health;
 use ikev2::Signer;
 use ipnet::IpNet;
+use kernel_progress::KernelProgress;
 use link::Link;
 use policy_paths::PolicyRuntime;
 use probes::Probes;
@@ -82,6 +86,8 @@ pub struct Node {
     ike: ikev2::Endpoint,
     babel: babel::Router,
     links: BTreeMap<LinkId, Link>,
+    /// Numbers of links that are gone, and since when.
+    resting: Vec<(LinkId, Instant)>,
     /// Babel's selected routes.
     routes: BTreeMap<IpNet, SelectedRoute>,
     /// Prefixes whose routes are lost and not yet forgotten: packets for them are refused, not sent elsewhere.
@@ -98,6 +104,7 @@ pub struct Node {
     generation: u64,
     forwarding_changed: bool,
     kernel_changed: bool,
+    kernel_progress: KernelProgress,
     next_observation: Option<Instant>,
     next_metrics: Instant,
     /// Health of what the driver cares for: kernel, sockets, disk.
@@ -131,6 +138,7 @@ impl Node {
             ike,
             babel,
             links: BTreeMap::new(),
+            resting: Vec::new(),
             routes: BTreeMap::new(),
             held: BTreeSet::new(),
             policies: policy_paths::compile(&settings),
@@ -142,6 +150,7 @@ impl Node {
             generation: 0,
             forwarding_changed: true,
             kernel_changed: true,
+            kernel_progress: KernelProgress::default(),
             next_observation: None,
             next_metrics: now,
             host_health: Vec::new(),
@@ -307,7 +316,21 @@ impl Node {
 
     /// The kernel state that the node wants, if it changed.
     pub fn take_kernel_state(&mut self) -> Option<KernelState> {
-        std::mem::take(&mut self.kernel_changed).then(|| self.build_kernel_state())
+        if !std::mem::take(&mut self.kernel_changed) {
+            return None;
+        }
+        self.kernel_progress.asked(self.routes.keys().copied());
+        Some(self.build_kernel_state())
+    }
+
+    /// The kernel has come to the state that [`Self::take_kernel_state`] gave out as the `serial`th, counted from 1.
+    pub fn kernel_applied(&mut self, serial: u64) {
+        self.kernel_progress.applied(serial);
+    }
+
+    /// Whether no SA is left, after [`Self::shutdown`].
+    pub fn is_silent(&self) -> bool {
+        self.ike.associations().is_empty()
     }
 
     /// Say goodbye to all peers; drain once more, then drop the node.
@@ -330,21 +353,20 @@ impl Node {
         }
         if self.forwarding_changed {
             self.update_policies();
+            self.tell_policies(now);
         }
     }
 
     fn create_links(&mut self, now: Instant) {
-        let plan = link_table::LinkPlan::new(&self.settings, &self.sockets);
+        let mut numbers = (0..).map(LinkId);
+        let plan = link_table::LinkPlan::new(&self.settings, &self.sockets, |_| {
+            numbers.next().unwrap_or(LinkId(u32::MAX))
+        });
         for text in plan.refused {
             self.events.push_back(NodeEvent::Trouble { text });
         }
         for planned in plan.links {
-            let id = planned.link.id;
-            if let RemoteAddress::Name(name, port) = &planned.link.address {
-                self.resolve.push_back((id, name.clone(), *port));
-            }
-            self.links.insert(id, planned.link);
-            self.ike.set_connection(ikev2::ConnectionId(id.0), planned.connection, now);
+            self.add_link(planned, now);
         }
     }
 

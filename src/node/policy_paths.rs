@@ -6,6 +6,10 @@ use crate::config::settings::{Exit, IfUnreachable, Policy, PolicyProbe, Settings
 use crate::forwarding::{CandidatePath, PolicyCounters, PolicyPath, Share};
 use crate::{config::settings, forwarding};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long after the start a policy may be down without a line in the log.
+const START_GRACE: Duration = Duration::from_secs(15);
 
 /// A policy and what has become of it.
 pub(crate) struct PolicyRuntime {
@@ -18,12 +22,30 @@ pub(crate) struct PolicyRuntime {
     /// Why it cannot be used; `None` if it can.
     pub(crate) problem: Option<String>,
     pub(crate) counters: Arc<PolicyCounters>,
+    /// What the log was told last; `None` if nothing.
+    told: Option<Option<String>>,
 }
 
 impl PolicyRuntime {
     /// The candidate that speaks for the policy: the first in use, or else the first of all.
     pub(crate) fn foremost(&self) -> Option<&CandidateRuntime> {
         self.in_use().next().or(self.candidates.first())
+    }
+
+    /// Go on where the policy of this name stood under the settings before.
+    pub(crate) fn take_over(&mut self, before: Self) {
+        self.counters = before.counters;
+        self.problem = before.problem;
+        self.told = before.told;
+        let mut known = before.candidates;
+        for candidate in &mut self.candidates {
+            if let Some(at) = known.iter().position(|known| known.wanted == candidate.wanted) {
+                // Its health is known, and the nearest exit stays the same unless another is clearly nearer.
+                let number = candidate.number;
+                *candidate = known.swap_remove(at);
+                candidate.number = number;
+            }
+        }
     }
 
     /// The candidates that packets take now, in the order of the data path.
@@ -102,6 +124,7 @@ impl From<&Policy> for PolicyRuntime {
             probe: policy.probe.clone(),
             problem: Some("the mesh has not been heard yet".to_owned()),
             counters: Arc::new(PolicyCounters::default()),
+            told: None,
         }
     }
 }
@@ -120,12 +143,22 @@ impl Node {
             for (candidate, new) in policy.candidates.iter_mut().zip(resolved) {
                 candidate.adopt(new);
             }
-            let problem = policy.find_problem();
-            if policy.problem != problem {
-                self.events
-                    .push_back(NodeEvent::Policy { name: policy.name.clone(), problem: problem.clone() });
+            policy.problem = policy.find_problem();
+        }
+    }
+
+    /// Tell the log what changed. A policy that has not been up yet is given some time after the start: the mesh
+    /// has not been heard, and nothing is wrong.
+    pub(super) fn tell_policies(&mut self, now: Instant) {
+        let starting = now.saturating_duration_since(self.started) < START_GRACE;
+        for policy in &mut self.policies {
+            let too_early = policy.told.is_none() && policy.problem.is_some() && starting;
+            if too_early || policy.told.as_ref() == Some(&policy.problem) {
+                continue;
             }
-            policy.problem = problem;
+            policy.told = Some(policy.problem.clone());
+            self.events
+                .push_back(NodeEvent::Policy { name: policy.name.clone(), problem: policy.problem.clone() });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::publish::compressed_prefixes;
 use super::{Node, NodeEvent, babel_packet};
-use crate::config::settings::{NodeName, Settings};
+use crate::config::settings::{CostMap, NodeName, Settings};
 use crate::forwarding::{Down, LinkId};
 use babel::{ImportPolicy, InterfaceConfig, InterfaceId, Prefix, RouterId};
 use ipnet::{IpNet, Ipv6Net};
@@ -29,12 +29,19 @@ pub(super) fn new_router(
 ) -> Result<babel::Router, String> {
     let mut config = babel::Config::new(router_id(&settings.name));
     config.seqno = seqno.map(babel::Seqno);
-    config.cost.rxcost = settings.cost.rxcost;
-    config.cost.rtt_min = settings.cost.rtt_min;
-    config.cost.rtt_max = settings.cost.rtt_max;
-    config.cost.rtt_cost = settings.cost.rtt_cost;
-    config.cost.loss_cost_per_percent = settings.cost.loss_cost;
+    config.cost = cost_map(&settings.cost);
     babel::Router::new(config, rng, now).map_err(|error| error.to_string())
+}
+
+/// The cost map in Babel's own terms.
+pub(super) fn cost_map(cost: &CostMap) -> babel::CostMap {
+    babel::CostMap {
+        rxcost: cost.rxcost,
+        rtt_min: cost.rtt_min,
+        rtt_max: cost.rtt_max,
+        rtt_cost: cost.rtt_cost,
+        loss_cost_per_percent: cost.loss_cost,
+    }
 }
 
 /// The router-id of a node: a hash of its name, so that it survives restarts and needs no numbering.
@@ -218,6 +225,7 @@ impl Node {
             }
         }
         self.forwarding_changed |= self.wants_other_stops();
+        self.tell_policies(now);
         self.update_held();
     }
 

@@ -2,7 +2,7 @@
 
 use super::link::{Child, LastFailure, Link, RemoteAddress};
 use super::{Node, NodeEvent, OBSERVATION_INTERVAL};
-use crate::config::settings::Settings;
+use crate::config::settings::{Settings, Timers};
 use crate::forwarding::{Down, LinkId, SocketIndex};
 use esp::{Algorithm, Backend, InboundSa, OutboundSa};
 use ikev2::{ChildSa, ConnectionId, EspAlgorithm, Event, Path};
@@ -22,15 +22,19 @@ const REKEY_PACKETS_ESN: u64 = 1 << 36;
 
 /// IKE settings of a node.
 pub(super) fn configure(config: &mut ikev2::Config, settings: &Settings, keylog: bool) {
-    let timers = &settings.timers;
-    config.timers.child_rekey = timers.child_rekey;
-    config.timers.ike_rekey = timers.ike_rekey;
-    config.timers.liveness = timers.liveness;
-    config.timers.retransmit_first = timers.retransmit;
-    config.timers.dial_retry_first = timers.redial;
-    config.timers.dial_retry_max = config.timers.dial_retry_max.max(timers.redial);
+    set_timers(&mut config.timers, &settings.timers);
     config.spi_placement = ikev2::SpiPlacement { workers: u32::from(settings.workers.max(1)) };
     config.keylog = keylog;
+}
+
+/// The intervals of IKE that the node file can change.
+pub(super) fn set_timers(timers: &mut ikev2::Timers, wanted: &Timers) {
+    timers.child_rekey = wanted.child_rekey;
+    timers.ike_rekey = wanted.ike_rekey;
+    timers.liveness = wanted.liveness;
+    timers.retransmit_first = wanted.retransmit;
+    timers.dial_retry_first = wanted.redial;
+    timers.dial_retry_max = ikev2::Timers::default().dial_retry_max.max(wanted.redial);
 }
 
 impl Node {
@@ -198,7 +202,7 @@ impl Node {
         now: Instant,
     ) {
         let Some(link) = self.links.get(&id) else { return };
-        let port = self.sockets.iter().nth(usize::from(socket.0)).map_or(link.local_port, |spec| spec.port);
+        let port = self.sockets.get(socket).map_or(link.local_port, |spec| spec.port);
         let path = Path { local: SocketAddr::new(local, port), remote };
         self.ike.peer_moved(ConnectionId(id.0), path, now);
     }

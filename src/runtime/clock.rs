@@ -27,6 +27,11 @@ impl Clock {
         self.base + read(libc::CLOCK_BOOTTIME).saturating_sub(self.boot)
     }
 
+    /// CLOCK_MONOTONIC, by which the service manager counts.
+    pub fn monotonic(&self) -> Duration {
+        read(libc::CLOCK_MONOTONIC)
+    }
+
     /// The wall clock, since the Unix epoch.
     pub fn wall(&self) -> Duration {
         read(libc::CLOCK_REALTIME)

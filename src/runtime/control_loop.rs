@@ -1,15 +1,18 @@
 //! Drives the node: brings it what happens, and carries out what it says. One task, no lock.
 
+use super::configuration::{Configuration, Loaded};
 use super::kernel_task::{HostNews, KernelTask};
 use super::key_log::KeyLog;
 use super::start_error::StartError;
 use super::state_file::SeqnoFile;
 use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
-use crate::control::{Incoming, Reply, Responder};
-use crate::forwarding::{Down, LinkId};
+use crate::config;
+use crate::control::{Incoming, Reply, Request, Responder};
+use crate::forwarding::{Down, LinkId, SocketIndex};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
-use crate::telemetry::{Health, Notifier, Severity, log_event};
+use crate::telemetry::logging::LogLevel;
+use crate::telemetry::{Health, HealthCode, Notifier, log_event};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,8 +26,14 @@ const PUNTS_PER_TURN: usize = 256;
 /// How long goodbyes may take to leave.
 const FAREWELL: Duration = Duration::from_millis(200);
 
+/// How long the peers may take to answer them.
+const ANSWERS: Duration = Duration::from_secs(1);
+
 /// A pause between two looks at work that is under way.
 const SHORT: Duration = Duration::from_millis(5);
+
+/// The same where a message ends it.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a name of a link's peer resolved to.
 type Resolved = (LinkId, Option<SocketAddr>);
@@ -40,19 +49,34 @@ pub(super) struct Host {
     pub(super) requests: mpsc::Receiver<Incoming>,
     pub(super) key_log: Option<KeyLog>,
     pub(super) seqno_file: SeqnoFile,
+    pub(super) log_level: Option<LogLevel>,
 }
 
 /// The loop.
 pub(super) struct ControlLoop {
-    node: Node,
-    host: Host,
+    pub(super) node: Node,
+    pub(super) host: Host,
+    pub(super) configuration: Configuration,
+    loaded: mpsc::Receiver<Loaded>,
+    /// Whether to reload again when the present load has ended.
+    pub(super) reload_again: bool,
+    pub(super) reload_problem: Option<Health>,
+    /// Sockets that are closed when their time has come.
+    pub(super) closing: Vec<(Instant, SocketIndex)>,
+    /// The last state that the kernel was asked for, and the last that it came to.
+    pub(super) kernel_wants: u64,
+    pub(super) kernel_has: u64,
+    /// When the log returns to its usual level.
+    pub(super) log_returns: Option<Instant>,
+    /// Answers that wait for the kernel to come to a state.
+    pub(super) for_kernel: Vec<(u64, Responder, Reply)>,
     /// What was found while sockets and devices were opened.
     notes: Vec<Health>,
     kernel_problems: Vec<Problem>,
     disk_problem: Option<Health>,
     calls: BTreeMap<ClientId, Responder>,
     next_client: u64,
-    notifier: Notifier,
+    pub(super) notifier: Notifier,
     told_watchdog: Instant,
     /// Where look-ups send what they found, and where that arrives.
     resolver: mpsc::Sender<Resolved>,
@@ -60,11 +84,21 @@ pub(super) struct ControlLoop {
 }
 
 impl ControlLoop {
-    pub(super) fn new(node: Node, host: Host, notes: Vec<Health>) -> Self {
+    pub(super) fn new(node: Node, host: Host, files: config::Request, notes: Vec<Health>) -> Self {
         let (resolver, resolved) = mpsc::channel(64);
+        let (configuration, loaded) = Configuration::new(files, &node.settings().state_dir);
         Self {
             node,
             host,
+            configuration,
+            loaded,
+            reload_again: false,
+            reload_problem: None,
+            closing: Vec::new(),
+            kernel_wants: 0,
+            kernel_has: 0,
+            log_returns: None,
+            for_kernel: Vec::new(),
             notes,
             kernel_problems: Vec::new(),
             disk_problem: None,
@@ -82,22 +116,30 @@ impl ControlLoop {
         let cannot_listen = |error| StartError::new(format!("cannot listen for signals: {error}"));
         let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(cannot_listen)?;
         self.update_health();
         self.drain();
         self.notifier.ready("running");
         tracing::info!(node = %self.node.settings().name, "running");
-        let outcome = self.serve(&mut terminate, &mut interrupt).await;
+        let outcome = self.serve(&mut terminate, &mut interrupt, &mut hangup).await;
         self.notifier.stopping();
         self.stop().await;
         outcome
     }
 
-    async fn serve(&mut self, terminate: &mut Signal, interrupt: &mut Signal) -> Result<(), StartError> {
+    async fn serve(
+        &mut self,
+        terminate: &mut Signal,
+        interrupt: &mut Signal,
+        hangup: &mut Signal,
+    ) -> Result<(), StartError> {
         loop {
             let wait = self.time_to_wait();
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
+                _ = hangup.recv() => self.reload_unasked(),
+                Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
                 () = self.host.punted.notified() => {}
                 () = tokio::time::sleep(wait) => {}
                 Some(incoming) = self.host.requests.recv() => self.take_request(incoming),
@@ -112,6 +154,8 @@ impl ControlLoop {
             if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
                 self.node.handle_timeout(now);
             }
+            self.configuration_due(now);
+            self.log_due(now);
             self.drain();
             if self.host.workers.iter().any(WorkerHandle::is_finished) {
                 return Err(StartError::new("a worker thread of the data path has ended: stopping"));
@@ -130,7 +174,9 @@ impl ControlLoop {
 
     fn time_to_wait(&self) -> Duration {
         let now = self.host.clock.now();
-        let deadline = self.node.poll_timeout().map_or(now + Duration::from_secs(3600), |(at, _)| at);
+        let node = self.node.poll_timeout().map(|(at, _)| at);
+        let deadline = node.into_iter().chain(self.configuration_deadline()).chain(self.log_returns).min();
+        let deadline = deadline.unwrap_or(now + Duration::from_secs(3600));
         let wait = deadline.saturating_duration_since(now);
         self.notifier.watchdog_interval().map_or(wait, |interval| wait.min(interval / 2))
     }
@@ -161,6 +207,12 @@ impl ControlLoop {
     }
 
     fn take_request(&mut self, incoming: Incoming) {
+        if incoming.request.is_change() {
+            return self.take_change(incoming.request, incoming.responder);
+        }
+        if let Request::Log { filter, seconds } = &incoming.request {
+            return self.take_log(filter.as_deref(), *seconds, incoming.responder);
+        }
         let (node, calls) = (&mut self.node, &mut self.calls);
         calls.retain(|client, responder| {
             if responder.is_cancelled() {
@@ -195,9 +247,11 @@ impl ControlLoop {
             HostNews::Connected(networks) => {
                 self.node.set_connected_networks(networks, self.host.clock.now());
             }
-            HostNews::Problems(problems) => {
+            HostNews::Applied { serial, problems } => {
+                self.node.kernel_applied(serial);
+                self.take_kernel_serial(serial);
                 for problem in problems.iter().filter(|problem| !self.kernel_problems.contains(problem)) {
-                    tracing::warn!("{problem}");
+                    tracing::warn!(target: "viamesh::kernel", "{problem}");
                 }
                 self.kernel_problems = problems;
                 self.update_health();
@@ -205,19 +259,21 @@ impl ControlLoop {
         }
     }
 
-    fn update_health(&mut self) {
+    pub(super) fn update_health(&mut self) {
         let kernel = self.kernel_problems.iter().map(Problem::health);
-        let health = self.notes.iter().cloned().chain(kernel).chain(self.disk_problem.clone());
+        let others = [&self.disk_problem, &self.reload_problem].into_iter().flatten().cloned();
+        let others = others.chain(self.trial_note());
+        let health = self.notes.iter().cloned().chain(kernel).chain(others);
         self.node.set_host_health(health.collect());
     }
 
     /// Carry out everything that the node says. The snapshot goes first: what is sent may be answered at once.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         if let Some(forwarding) = self.node.take_forwarding() {
             self.host.snapshot.store(forwarding);
         }
         if let Some(state) = self.node.take_kernel_state() {
-            self.host.kernel.want(state);
+            self.kernel_wants = self.host.kernel.want(state);
         }
         let mut sent = false;
         while let Some(down) = self.node.poll_down() {
@@ -280,13 +336,11 @@ impl ControlLoop {
     }
 
     fn keep_seqno(&mut self, seqno: u16) {
-        let problem = self.host.seqno_file.write(seqno).err().map(|error| Health {
-            code: "disk/state".to_owned(),
-            subject: String::new(),
-            severity: Severity::Warning,
-            text: format!("cannot write {}: {error}", self.host.seqno_file.path().display()),
-            next_step: "routes of this node may be refused for minutes after a restart: free space, or set `state_dir`"
-                .to_owned(),
+        let problem = self.host.seqno_file.write(seqno).err().map(|error| {
+            let text = format!("cannot write {}: {error}", self.host.seqno_file.path().display());
+            let next_step =
+                "routes of this node may be refused for minutes after a restart: free space, or set `state_dir`";
+            Health::new(HealthCode::DiskState, "", text, next_step)
         });
         if problem != self.disk_problem {
             if let Some(problem) = &problem {
@@ -297,11 +351,26 @@ impl ControlLoop {
         }
     }
 
-    /// Say goodbye to the peers, then to the kernel.
+    /// Say goodbye to the peers, then to the kernel. Peers that answer are heard out: their answers would meet a closed
+    /// port otherwise.
     async fn stop(mut self) {
-        let now = self.host.clock.now();
-        self.node.shutdown(now);
+        self.node.shutdown(self.host.clock.now());
         self.drain();
+        let answered = tokio::time::timeout(ANSWERS, async {
+            while !self.node.is_silent() {
+                // The node's deadlines are not far away: it repeats what is not answered.
+                let _ = tokio::time::timeout(PAUSE, self.host.punted.notified()).await;
+                self.take_punts();
+                let now = self.host.clock.now();
+                if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                    self.node.handle_timeout(now);
+                }
+                self.drain();
+            }
+        });
+        if answered.await.is_err() {
+            tracing::debug!("not all peers answered the farewell");
+        }
         let patience = Instant::now() + FAREWELL;
         while Instant::now() < patience
             && self.host.workers.iter().any(|worker| !worker.rings().down.is_empty())

@@ -13,7 +13,8 @@ use crate::config::settings::{Bind, Settings};
 use crate::control::Server;
 use crate::forwarding::Forwarding;
 use crate::node::{Node, SocketSpec, Startup, claim};
-use crate::telemetry::{Health, Severity};
+use crate::telemetry::logging::LogLevel;
+use crate::telemetry::{Health, HealthCode};
 use arc_swap::ArcSwap;
 use ed25519_dalek::SigningKey;
 use ikev2::Ed25519Signer;
@@ -27,10 +28,14 @@ use tokio::sync::Notify;
 pub struct RunOptions {
     /// The node's settings, checked.
     pub settings: Settings,
+    /// The files that they came from, to be read again.
+    pub files: crate::config::Request,
     /// The node's private key.
     pub key: SigningKey,
     /// Keys of signed segment lists.
     pub hmac_keys: Vec<HmacKey>,
+    /// Changes the log level, if the process has a log.
+    pub log_level: Option<LogLevel>,
     /// Where key material goes, if a person asked for it.
     pub ike_keylog: Option<PathBuf>,
 }
@@ -79,8 +84,20 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     )
     .await
     .map_err(|error| StartError::new(format!("cannot talk to the kernel: {error}")))?;
-    let host = Host { clock, snapshot, workers, punted, kernel, host_news, requests, key_log, seqno_file };
-    ControlLoop::new(node, host, opened.notes).run().await
+    let log_level = options.log_level;
+    let host = Host {
+        clock,
+        snapshot,
+        workers,
+        punted,
+        kernel,
+        host_news,
+        requests,
+        key_log,
+        seqno_file,
+        log_level,
+    };
+    ControlLoop::new(node, host, options.files, opened.notes).run().await
 }
 
 struct Opened {
@@ -93,23 +110,25 @@ struct Opened {
 fn open_devices(settings: &Settings, node: &Node) -> Result<Opened, StartError> {
     let mut set = Vec::new();
     let mut notes = Vec::new();
-    for spec in node.sockets().iter() {
-        let config = socket_config(spec)?;
-        let socket =
-            UdpSocketLinux::bind(&config).map_err(|error| StartError::socket(config.bind, &error))?;
-        notes.extend(socket.notes().iter().map(|note| Health {
-            code: "socket/limited".to_owned(),
-            subject: socket.local_address().to_string(),
-            severity: Severity::Notice,
-            text: note.to_string(),
-            next_step: "throughput may be lower than it could be; nothing else is affected".to_owned(),
-        }));
+    for (_, spec) in node.sockets().iter() {
+        let socket = open_socket(spec)?;
+        let limited = |text: String| {
+            let next_step = "throughput may be lower than it could be; nothing else is affected";
+            Health::new(HealthCode::SocketLimited, socket.local_address().to_string(), text, next_step)
+        };
+        notes.extend(socket.notes().iter().map(|note| limited(note.to_string())));
         set.push(socket);
     }
     let name = &settings.kernel.tun;
     let config = TunConfig::new(name.clone(), settings.kernel.tun_mtu);
     let tuns = TunLinux::open(&config).map_err(|error| StartError::tun(name, &error))?;
     Ok(Opened { tuns, sockets: vec![set], notes })
+}
+
+/// Opens a socket of the node.
+pub(super) fn open_socket(spec: &SocketSpec) -> Result<UdpSocketLinux, StartError> {
+    let config = socket_config(spec)?;
+    UdpSocketLinux::bind(&config).map_err(|error| StartError::socket(config.bind, &error))
 }
 
 fn socket_config(spec: &SocketSpec) -> Result<SocketConfig, StartError> {

@@ -16,13 +16,18 @@ const RESYNC: Duration = Duration::from_secs(60);
 pub(super) enum HostNews {
     /// Networks that this host's interfaces are part of.
     Connected(Vec<IpNet>),
-    /// What could not be done; replaces what was told before.
-    Problems(Vec<Problem>),
+    /// The kernel has come to a state.
+    Applied {
+        /// Which, by the number that [`KernelTask::want`] gave it.
+        serial: u64,
+        /// What could not be done; replaces what was told before.
+        problems: Vec<Problem>,
+    },
 }
 
 /// The control loop's side of the task.
 pub(super) struct KernelTask {
-    wanted: watch::Sender<Option<KernelState>>,
+    wanted: watch::Sender<(u64, Option<KernelState>)>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Vec<Problem>>,
 }
@@ -37,16 +42,22 @@ impl KernelTask {
     ) -> io::Result<Self> {
         let kernel = Kernel::new(claim.clone(), Some(restore_file))?;
         let changes = Changes::open(claim, tun).await?;
-        let (wanted, states) = watch::channel(None);
+        let (wanted, states) = watch::channel((0, None));
         let (stop, stopped) = oneshot::channel();
         let keeper = Keeper { kernel, changes, states, news };
         let task = tokio::spawn(keeper.run(stopped));
         Ok(Self { wanted, stop: Some(stop), task })
     }
 
-    /// Bring the kernel to this state, as soon as the state before is done with.
-    pub(super) fn want(&self, state: KernelState) {
-        self.wanted.send_replace(Some(state));
+    /// Bring the kernel to this state, as soon as the state before is done with. Returns its number.
+    pub(super) fn want(&self, state: KernelState) -> u64 {
+        let mut serial = 0;
+        self.wanted.send_modify(|(last, wanted)| {
+            *last += 1;
+            serial = *last;
+            *wanted = Some(state);
+        });
+        serial
     }
 
     /// Remove everything and end. Returns what could not be removed.
@@ -62,7 +73,7 @@ impl KernelTask {
 struct Keeper {
     kernel: Kernel,
     changes: Changes,
-    states: watch::Receiver<Option<KernelState>>,
+    states: watch::Receiver<(u64, Option<KernelState>)>,
     news: mpsc::Sender<HostNews>,
 }
 
@@ -89,10 +100,10 @@ impl Keeper {
     }
 
     async fn apply(&mut self) {
-        let Some(state) = self.states.borrow_and_update().clone() else { return };
+        let (serial, Some(state)) = self.states.borrow_and_update().clone() else { return };
         let problems = self.kernel.apply(&state).await;
         // If nobody listens any more, the daemon is stopping.
-        let _ = self.news.send(HostNews::Problems(problems)).await;
+        let _ = self.news.send(HostNews::Applied { serial, problems }).await;
     }
 
     async fn follow(&mut self, change: Change) {

@@ -5,6 +5,7 @@
 //! [`Worker::turn`] themselves.
 
 pub mod clock;
+mod configuration;
 mod control_loop;
 mod control_message;
 mod daemon;
@@ -12,8 +13,10 @@ pub mod device;
 pub mod event_loop;
 mod kernel_task;
 mod key_log;
+mod log_request;
 pub mod memory;
 mod port;
+mod reload;
 mod socket_options;
 mod start_error;
 mod state_file;

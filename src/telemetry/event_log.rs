@@ -7,11 +7,11 @@ use crate::node::{Level, NodeEvent};
 
 /// Logs at a level that is known only when the event is.
 macro_rules! line {
-    ($level:expr, $($field:tt)*) => {
+    ($component:literal, $level:expr, $($field:tt)*) => {
         match $level {
-            Level::Debug => tracing::debug!($($field)*),
-            Level::Info => tracing::info!($($field)*),
-            Level::Warn => tracing::warn!($($field)*),
+            Level::Debug => tracing::debug!(target: $component, $($field)*),
+            Level::Info => tracing::info!(target: $component, $($field)*),
+            Level::Warn => tracing::warn!(target: $component, $($field)*),
         }
     };
 }
@@ -21,26 +21,32 @@ pub fn log_event(event: &NodeEvent) {
     let level = event.level();
     match event {
         NodeEvent::LinkUp { peer, remote, key_exchange, .. } => {
-            line!(level, %peer, %remote, key_exchange, "link up");
+            line!("viamesh::ike", level, %peer, %remote, key_exchange = key_exchange.to_lowercase(), "link up");
         }
-        NodeEvent::LinkDown { peer, reason, .. } => line!(level, %peer, reason, "link down"),
-        NodeEvent::Rekeyed { peer, kind } => line!(level, %peer, kind, "rekeyed"),
+        NodeEvent::LinkDown { peer, reason, .. } => line!("viamesh::ike", level, %peer, reason, "link down"),
+        NodeEvent::Rekeyed { peer, kind } => line!("viamesh::ike", level, %peer, kind, "rekeyed"),
         NodeEvent::DialFailed { peer, what, tries } => {
-            line!(level, %peer, reason = %what, tries, "no answer")
+            line!("viamesh::ike", level, %peer, reason = %what, tries, "no answer")
         }
-        NodeEvent::Rejected { remote, reason } => line!(level, %remote, %reason, "message refused"),
-        NodeEvent::PeerMoved { peer, remote } => line!(level, %peer, %remote, "peer moved"),
-        NodeEvent::Neighbour { peer, up: true } => line!(level, %peer, "neighbour up"),
-        NodeEvent::Neighbour { peer, up: false } => line!(level, %peer, "neighbour down"),
+        NodeEvent::Rejected { remote, reason } => {
+            line!("viamesh::ike", level, %remote, %reason, "message refused")
+        }
+        NodeEvent::PeerMoved { peer, remote } => line!("viamesh::ike", level, %peer, %remote, "peer moved"),
+        NodeEvent::Neighbour { peer, up: true } => line!("viamesh::babel", level, %peer, "neighbour up"),
+        NodeEvent::Neighbour { peer, up: false } => line!("viamesh::babel", level, %peer, "neighbour down"),
         NodeEvent::RouteChanged { prefix, via: Some(via), metric } => {
-            line!(level, %prefix, peer = %via, metric, "route changed");
+            line!("viamesh::babel", level, %prefix, peer = %via, metric, "route changed");
         }
-        NodeEvent::RouteChanged { prefix, via: None, .. } => line!(level, %prefix, "route lost"),
-        NodeEvent::Policy { name, problem: None } => line!(level, policy = %name, "policy up"),
+        NodeEvent::RouteChanged { prefix, via: None, .. } => {
+            line!("viamesh::babel", level, %prefix, "route lost")
+        }
+        NodeEvent::Policy { name, problem: None } => {
+            line!("viamesh::policy", level, policy = %name, "policy up")
+        }
         NodeEvent::Policy { name, problem: Some(reason) } => {
-            line!(level, policy = %name, %reason, "policy down")
+            line!("viamesh::policy", level, policy = %name, %reason, "policy down")
         }
-        NodeEvent::Trouble { text } => line!(level, "{text}"),
+        NodeEvent::Trouble { text } => line!("viamesh::node", level, "{text}"),
         // Neither the keys nor a number that only the state file needs.
         NodeEvent::KeyLog { .. } | NodeEvent::Seqno(_) => {}
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::health_code::HealthCode;
+
 /// How bad a health message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -40,4 +42,22 @@ pub struct Health {
     pub text: String,
     /// What to do next.
     pub next_step: String,
+}
+
+impl Health {
+    /// A message about `subject`, as severe as its code.
+    pub fn new(
+        code: HealthCode,
+        subject: impl Into<String>,
+        text: impl Into<String>,
+        next_step: impl Into<String>,
+    ) -> Self {
+        Self {
+            code: code.name().to_owned(),
+            subject: subject.into(),
+            severity: code.severity(),
+            text: text.into(),
+            next_step: next_step.into(),
+        }
+    }
 }

@@ -91,6 +91,14 @@ impl LogLevel {
         self.handle.reload(parsed).map_err(|_| LogError::Twice)
     }
 
+    /// Adds directives to the filter of the start.
+    ///
+    /// # Errors
+    /// As [`LogLevel::set`].
+    pub fn raise(&self, directives: &str) -> Result<(), LogError> {
+        self.set(&format!("{},{directives}", self.usual))
+    }
+
     /// Returns to the filter of the start.
     pub fn revert(&self) {
         // It was parsed before.

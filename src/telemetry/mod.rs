@@ -1,10 +1,13 @@
 //! Logs, health messages and readiness.
 
+pub mod component;
 mod event_log;
 mod health;
+mod health_code;
 pub mod logging;
 mod notify;
 
 pub use event_log::log_event;
 pub use health::{Health, Severity};
+pub use health_code::HealthCode;
 pub use notify::Notifier;

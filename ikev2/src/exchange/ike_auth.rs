@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::authentication::{SignedOctets, digital_signature, shared_key_code, verify_digital_signature};
+use crate::authentication::{SignedOctets, digital_signature, shared_key_code, signing_key};
 use crate::child_sa::{Agreement, install};
 use crate::config::{ConnectionConfig, ConnectionId};
 use crate::error::{Unsupported, Violation};
@@ -139,7 +139,7 @@ fn signed_octets(secured: &Secured, transcript: &Transcript, id: &[u8], of_initi
     SignedOctets { first_message, nonce, prf: keys.prf, sk_p, identification: id, intermediate }.concatenate()
 }
 
-/// Checks the peer's AUTH payload against what the connection demands.
+/// Checks the peer's AUTH payload against what the connection demands. Returns the public key that it proves.
 fn verify(
     secured: &Secured,
     config: &ConnectionConfig,
@@ -147,7 +147,7 @@ fn verify(
     contents: Contents<'_>,
     id: &Identification,
     of_initiator: bool,
-) -> Result<(), Violation> {
+) -> Result<Option<[u8; 32]>, Violation> {
     check_certificates(contents, config)?;
     let octets = signed_octets(secured, transcript, &id.octets(), of_initiator);
     let (method, data) = contents.authentication()?;
@@ -155,10 +155,14 @@ fn verify(
         (auth_method::SHARED_KEY, Some(secret)) => {
             let expected = shared_key_code(secured.keys.prf, secret, &octets);
             let given = crate::secret::SecretBytes::new(data.to_vec());
-            if given == expected { Ok(()) } else { Err(Violation::Authentication("the shared key differs")) }
+            if given == expected {
+                Ok(None)
+            } else {
+                Err(Violation::Authentication("the shared key differs"))
+            }
         }
         (auth_method::DIGITAL_SIGNATURE, None) => {
-            verify_digital_signature(data, &octets, &config.remote_keys)
+            signing_key(data, &octets, &config.remote_keys).map(|key| Some(key.to_bytes()))
         }
         _ => Err(Violation::Authentication("another method than configured")),
     }
@@ -236,7 +240,7 @@ fn say_farewell(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
 }
 
 fn check_response(
-    sa: &IkeSa,
+    sa: &mut IkeSa,
     shared: &Shared,
     initiation: &Initiation,
     contents: Contents<'_>,
@@ -250,7 +254,9 @@ fn check_response(
     if id.identity() != Ok(config.remote_id.clone()) {
         return Err(DialFailure::NotAuthentic(Violation::Authentication("the peer has another identity")));
     }
-    verify(secured, config, &initiation.transcript, contents, id, false).map_err(DialFailure::NotAuthentic)
+    let key = verify(secured, config, &initiation.transcript, contents, id, false);
+    sa.peer.key = key.map_err(DialFailure::NotAuthentic)?;
+    Ok(())
 }
 
 type FirstChild =
@@ -322,13 +328,14 @@ pub(crate) fn respond(
     let (Some(entry), Some(secured)) = (shared.connections.get(&connection), &sa.secured) else {
         return Err(failed(Rejection::UnknownPeer));
     };
-    verify(secured, &entry.config, transcript, contents, id_i, true)
+    let key = verify(secured, &entry.config, transcript, contents, id_i, true)
         .map_err(|_| failed(Rejection::NotAuthentic))?;
     let id_r = Identification::from(&entry.config.local_id);
     //= CVE-2024-2357's lesson: without a signature of our own there is no SA either.
     let auth = prove(shared, secured, &entry.config, transcript, &id_r, false);
     let auth = auth.ok_or_else(|| failed(Rejection::NotAuthentic))?;
     sa.connection = Some(connection);
+    sa.peer.key = key;
     let mut payloads = vec![Payload::IdentificationResponder(id_r)];
     payloads.extend(own_certificate(shared));
     payloads.push(auth);

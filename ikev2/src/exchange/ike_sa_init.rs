@@ -134,6 +134,7 @@ fn peer_facts(contents: Contents<'_>, spis: (u64, u64), path: &Path) -> PeerFact
         fragmentation: contents.has_notify(notify::FRAGMENTATION_SUPPORTED),
         signature_identity: hashes.contains(&signature_hash::IDENTITY.to_be_bytes()),
         childless: contents.has_notify(notify::CHILDLESS_IKEV2_SUPPORTED),
+        key: None,
     }
 }
 

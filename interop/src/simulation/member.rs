@@ -86,7 +86,7 @@ pub(super) struct Said {
 impl Running {
     fn new(node: Node, id: NodeId, now: Instant) -> Self {
         let snapshot: Snapshot = Arc::new(ArcSwap::from_pointee(Forwarding::empty(node.epoch())));
-        let bind = |spec: &viamesh::node::SocketSpec| {
+        let bind = |(_, spec): (viamesh::forwarding::SocketIndex, &viamesh::node::SocketSpec)| {
             MemoryUdp::new(roster::socket_address(id, spec.family, spec.port))
         };
         let sockets: Vec<MemoryUdp> = node.sockets().iter().map(bind).collect();
@@ -147,8 +147,10 @@ impl Running {
         if let Some(forwarding) = self.node.take_forwarding() {
             self.snapshot.store(forwarding);
         }
-        // The simulated host has no kernel.
-        drop(self.node.take_kernel_state());
+        // The simulated host has no kernel: what it is asked for is done.
+        if self.node.take_kernel_state().is_some() {
+            self.node.kernel_applied(u64::MAX);
+        }
         while let Some(down) = self.node.poll_down() {
             said.busy = true;
             if self.worker.rings().down.push(down).is_err() {

@@ -20,6 +20,7 @@ mod policy_outage;
 mod policy_traffic;
 mod rekey;
 mod relay;
+mod reload;
 mod scene;
 mod tshark;
 mod tunnels;

@@ -5,6 +5,7 @@
 //! `partner/bravo` where ambiguous).
 
 mod associations;
+mod change;
 mod explain;
 mod neighbours;
 mod probe;
@@ -13,6 +14,7 @@ mod routes;
 mod status;
 
 pub use associations::{AssociationsReport, ChildAssociation, IkeAssociation};
+pub use change::ChangeReport;
 pub use explain::{
     CandidateReport, CandidateState, Delivery, ExplainReport, FlowDescription, RuleVerdict, SizeBudget,
     Verdict,

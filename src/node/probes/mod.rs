@@ -142,6 +142,12 @@ impl Probes {
     }
 
     /// The next result of a probe on a policy's path.
+    /// The policies' paths have other places now: answers to what is under way would go to the wrong ones.
+    pub(super) fn forget_paths(&mut self) {
+        self.in_flight.retain(|_, probe| !matches!(probe.asker, Asker::Path(_)));
+        self.path_results.clear();
+    }
+
     pub(super) fn poll_path_result(&mut self) -> Option<(PathPlace, Option<Duration>)> {
         self.path_results.pop_front()
     }

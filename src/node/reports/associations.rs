@@ -40,7 +40,7 @@ impl Node {
             responder_spi: format!("{:016x}", report.spis.responder),
             encryption: report.encryption.to_owned(),
             prf: report.prf.to_owned(),
-            key_exchange: report.key_exchange.to_owned(),
+            key_exchange: report.key_exchange.to_lowercase(),
             vendor: report.ours.then(|| "viamesh".to_owned()),
             age_seconds: report.established.map_or(0, |at| seconds_since(at, now)),
             rekey_in_seconds: report.rekey_at.map(|at| seconds_since(now, at)),

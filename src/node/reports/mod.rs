@@ -29,9 +29,14 @@ impl Node {
                 Ok(()) => return None,
                 Err(text) => Err(text),
             },
-            Request::Reload | Request::Log { .. } => Err("this is not for the node".to_owned()),
+            Request::Reload
+            | Request::Plan { .. }
+            | Request::Apply { .. }
+            | Request::Confirm
+            | Request::Undo
+            | Request::Log { .. } => Err("this is not for the node".to_owned()),
         };
-        Some(reply.unwrap_or_else(|text| Reply::Refused(Refusal { exit_code: 1, text, help: None })))
+        Some(reply.unwrap_or_else(|text| Reply::Refused(Refusal::new(1, text))))
     }
 }
 

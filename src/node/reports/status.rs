@@ -10,7 +10,7 @@ use crate::node::link::Link;
 use crate::node::name::node_address;
 use crate::node::routing::LinkQuality;
 use crate::node::{Node, PolicyRuntime};
-use crate::telemetry::{Health, Severity};
+use crate::telemetry::{Health, HealthCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -25,7 +25,7 @@ impl Node {
         let initiated = self.initiated_links();
         let peers = self.settings.peers().filter(|node| wanted.is_none_or(|wanted| wanted.name == node.name));
         let nodes = peers.map(|node| self.node_status(node, &quality, &initiated, now)).collect();
-        let ports: BTreeSet<u16> = self.sockets.iter().map(|socket| socket.port).collect();
+        let ports: BTreeSet<u16> = self.sockets.iter().map(|(_, socket)| socket.port).collect();
         let addresses = self.own_address().map(IpAddr::V6);
         Ok(StatusReport {
             format: FORMAT,
@@ -60,9 +60,15 @@ impl Node {
     ) -> NodeStatus {
         let links: Vec<&Link> = self.links.values().filter(|link| link.key.peer == node.name).collect();
         let address = node_address(node).map(IpAddr::V6);
-        let route = address.and_then(|address| self.route_to(address)).map(|(_, route)| route);
+        let found = address.and_then(|address| self.route_to(address));
+        let in_kernel = found.is_some_and(|(prefix, _)| self.kernel_progress.has(&prefix));
+        let route = found.map(|(_, route)| route);
         let next = route.and_then(|route| self.links.get(&route.link));
         let (state, path) = match next {
+            Some(_) if !in_kernel => {
+                let reason = "found, waiting for the kernel to take the route".to_owned();
+                (NodeState::Connecting, PathStatus::None { reason })
+            }
             Some(link) if link.key.peer == node.name => (NodeState::Up, direct(link, initiated)),
             Some(link) => (NodeState::Up, PathStatus::Through { node: link.peer.clone() }),
             None => unreachable(&links, now),
@@ -80,7 +86,7 @@ impl Node {
             rtt_ms: self.distance_ms(route, next, node, quality),
             received_bytes: sum(|link| link.counters.received.bytes.get()),
             sent_bytes: sum(|link| link.counters.sent.bytes.get()),
-            key_exchange: links.iter().find(|link| link.is_up()).map(|link| link.key_exchange.to_owned()),
+            key_exchange: links.iter().find(|link| link.is_up()).map(|link| link.key_exchange.to_lowercase()),
             addresses: address.into_iter().collect(),
             links: links.iter().map(|link| link_status(link, quality.get(&link.id))).collect(),
         }
@@ -142,27 +148,16 @@ impl Node {
             if let Some(failure) =
                 link.last_failure.as_ref().filter(|failure| failure.tries >= TRIES_BEFORE_PROBLEM)
             {
-                problems.push(Health {
-                    code: "peer/no-answer".to_owned(),
-                    subject: link.peer.clone(),
-                    severity: Severity::Warning,
-                    text: format!(
-                        "{} cannot be reached: {} ({} tries)",
-                        link.peer, failure.what, failure.tries
-                    ),
-                    next_step: dial_hint(link),
-                });
+                let text =
+                    format!("{} cannot be reached: {} ({} tries)", link.peer, failure.what, failure.tries);
+                problems.push(Health::new(HealthCode::PeerNoAnswer, &link.peer, text, dial_hint(link)));
             }
         }
         for policy in &self.policies {
             if let Some(problem) = &policy.problem {
-                problems.push(Health {
-                    code: "policy/down".to_owned(),
-                    subject: policy.name.clone(),
-                    severity: Severity::Error,
-                    text: format!("policy {} has no path: {problem}", policy.name),
-                    next_step: "`viamesh status` shows which node is missing".to_owned(),
-                });
+                let text = format!("policy {} has no path: {problem}", policy.name);
+                let next_step = "`viamesh status` shows which node is missing";
+                problems.push(Health::new(HealthCode::PolicyDown, &policy.name, text, next_step));
             }
         }
         problems.sort_by_key(|health| std::cmp::Reverse(health.severity));
