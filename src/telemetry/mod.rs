@@ -9,5 +9,5 @@ mod notify;
 
 pub use event_log::log_event;
 pub use health::{Health, Severity};
-pub use health_code::HealthCode;
+pub use health_code::{HealthCode, manual as troubleshooting};
 pub use notify::Notifier;
