@@ -99,7 +99,6 @@ health_codes! {
 
 /// The manual, `docs/troubleshooting.md`.
 #[must_use]
-#[must_use]
 pub fn manual() -> String {
     let mut text = include_str!("troubleshooting.md").to_owned();
     for code in HealthCode::ALL {
