@@ -41,9 +41,9 @@ impl PolicyRuntime {
         for candidate in &mut self.candidates {
             if let Some(at) = known.iter().position(|known| known.wanted == candidate.wanted) {
                 // Its health is known, and the nearest exit stays the same unless another is clearly nearer.
-                let number = candidate.number;
+                let (number, hmac) = (candidate.number, candidate.hmac);
                 *candidate = known.swap_remove(at);
-                candidate.number = number;
+                (candidate.number, candidate.hmac) = (number, hmac);
             }
         }
     }

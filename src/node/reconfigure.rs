@@ -63,6 +63,8 @@ impl Node {
             state_dir: old.state_dir.clone(),
             control_socket: old.control_socket.clone(),
             metrics: old.metrics,
+            hmac_keys: old.hmac_keys.clone(),
+            require_hmac_from: old.require_hmac_from.clone(),
             ..wanted
         };
         let sockets =
