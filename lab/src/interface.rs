@@ -11,7 +11,7 @@ use crate::netlink::{LinkChange, Netlink};
 use crate::wait::wait_until;
 
 /// Far longer than the kernel takes.
-const GROUP_PATIENCE: Duration = Duration::from_secs(10);
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An interface and the addresses that it was given.
 #[derive(Debug, Clone)]
@@ -74,13 +74,32 @@ pub(crate) fn add_address(netlink: &mut Netlink, interface: &str, address: IpNet
     let index = index_of(interface)?;
     netlink.add_address(index, address)?;
     let IpNet::V6(net) = address else { return Ok(()) };
-    if interface == "lo" || !netlink.resolves_neighbours(index)? {
+    let flags = netlink.link_flags(index)?;
+    if flags & libc::IFF_UP == 0 {
         return Ok(());
     }
-    // The kernel joins the address's solicited-node group later, on a worker of its own. A solicitation that comes
-    // before gets no answer, and the next one follows a whole second later.
+    // The kernel does the rest later, on a worker of its own. First of all it makes the address local.
+    let what = format!("{interface} to have {}", net.addr());
+    wait_until(ADDRESS_PATIENCE, &what, || is_local(net.addr()))?;
+    if flags & (libc::IFF_LOOPBACK | libc::IFF_NOARP) != 0 {
+        return Ok(());
+    }
+    // Then it joins the address's solicited-node group. A solicitation that comes before gets no answer, and the next
+    // one follows a whole second later.
     let what = format!("{interface} to listen for {}", net.addr());
-    wait_until(GROUP_PATIENCE, &what, || listens_for(interface, net.addr()))
+    wait_until(ADDRESS_PATIENCE, &what, || listens_for(interface, net.addr()))
+}
+
+/// Whether the kernel has a local route to an address.
+fn is_local(address: Ipv6Addr) -> bool {
+    const RTF_LOCAL: u32 = 0x8000_0000;
+    let destination: String = address.octets().iter().map(|octet| format!("{octet:02x}")).collect();
+    let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap_or_default();
+    routes.lines().any(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let flags = words.get(8).and_then(|word| u32::from_str_radix(word, 16).ok());
+        words.starts_with(&[&destination, "80"]) && flags.is_some_and(|flags| flags & RTF_LOCAL != 0)
+    })
 }
 
 /// Whether the interface has joined the solicited-node group of an address (RFC 4291 §2.7.1).

@@ -74,14 +74,13 @@ impl Netlink {
         self.request(message).trying(|| format!("changing link {index} ({change:?})"))
     }
 
-    /// Whether neighbours are asked for on a link of this namespace: it is set up, and no tunnel.
-    pub(crate) fn resolves_neighbours(&mut self, index: u32) -> Result<bool> {
+    /// The flags of a link of this namespace (`IFF_…`).
+    pub(crate) fn link_flags(&mut self, index: u32) -> Result<libc::c_int> {
         let links = self.dump(libc::RTM_GETLINK, &interface_header(0, 0, 0))?;
         let word =
             |body: &[u8], offset: usize| body.get(offset..)?.first_chunk().copied().map(u32::from_ne_bytes);
         let ours = links.iter().find(|(_, body)| word(body, 4) == Some(index));
-        let flags = ours.and_then(|(_, body)| word(body, 8)).unwrap_or(0);
-        Ok(flags & (libc::IFF_UP | libc::IFF_NOARP) as u32 == libc::IFF_UP as u32)
+        Ok(ours.and_then(|(_, body)| word(body, 8)).unwrap_or(0).cast_signed())
     }
 
     /// Adds an address, without duplicate address detection.
