@@ -10,8 +10,8 @@ const ENCRYPTED_OVERHEAD: usize = 25;
 /// Each record is: message ID, number, total, first payload type, content length, content.
 pub fn check(mut octets: &[u8]) {
     let key = || SecretBytes::new(vec![7; 20]);
-    let mut sender = PayloadCipher::new(IkeCipher::Aes128Gcm16, &key());
-    let receiver = PayloadCipher::new(IkeCipher::Aes128Gcm16, &key());
+    let mut sender = PayloadCipher::new(IkeCipher::Aes128Gcm16, &key(), &key());
+    let receiver = PayloadCipher::new(IkeCipher::Aes128Gcm16, &key(), &key());
     let mut reassembly: Option<Reassembly> = None;
     while let Some((&[id, number, total, first_inner, length], rest)) = octets.split_first_chunk::<5>() {
         let (content, rest) = rest.split_at(usize::from(length).min(rest.len()));

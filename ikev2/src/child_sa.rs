@@ -28,6 +28,8 @@ pub(crate) struct Child {
     pub(crate) established: Instant,
     /// When it is to be rekeyed by us; `None` once it is replaced.
     pub(crate) rekey_at: Option<Instant>,
+    /// When it is deleted although nothing replaced it.
+    pub(crate) expire_at: Instant,
     /// When it counts as known to the peer although nothing proved it; `None` once it is known.
     pub(crate) sure_at: Option<Instant>,
     /// Whether it came with IKE_AUTH: then an established peer has it.
@@ -99,6 +101,7 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
         phase: ChildPhase::Installed,
         established: now,
         rekey_at: Some(now + jittered(shared.config.timers.child_rekey, shared)),
+        expire_at: now + shared.config.timers.child_rekey + shared.config.timers.expiry_grace,
         sure_at: (!agreement.initiator).then(|| sure_at(&shared.config.timers, agreement.from_ike_auth, now)),
         from_ike_auth: agreement.from_ike_auth,
         delete_at: None,
@@ -194,6 +197,7 @@ impl Child {
         let rekey = self.rekey_at.filter(|_| may_rekey).map(|at| (at, "child rekey"));
         let sure = self.sure_at.map(|at| (at, "outbound switch"));
         let delete = self.delete_at.map(|at| (at, "child delete"));
-        [rekey, sure, delete].into_iter().flatten().min()
+        let expiry = (self.phase != ChildPhase::Deleting).then_some((self.expire_at, "child expiry"));
+        [rekey, sure, delete, expiry].into_iter().flatten().min()
     }
 }

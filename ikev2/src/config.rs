@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::authentication::{Signer, VerifyingKey};
+use crate::certificate::{Authority, OwnCertificate, WallClock};
 use crate::identity::Identity;
 use crate::key_exchange::Method;
 use crate::sealed_payload::IkeCipher;
@@ -27,6 +28,10 @@ pub struct ConnectionId(pub u32);
 pub struct Config {
     /// Signs for this node.
     pub signer: Box<dyn Signer>,
+    /// Certificate of this node for connections that prove it by certificate, with the key that it is for.
+    pub certificate: Option<OwnCertificate>,
+    /// By which certificates of peers are judged. Without it none is accepted.
+    pub wall_clock: Option<WallClock>,
     /// Octets of the Vendor ID payload by which nodes of this kind know each other.
     pub vendor_id: Vec<u8>,
     /// All intervals.
@@ -37,15 +42,20 @@ pub struct Config {
     pub spi_placement: SpiPlacement,
     /// Whether [`crate::Event::KeyLog`] is emitted. Gives every key away: tests and debugging only.
     pub keylog: bool,
+    /// Whether MOBIKE is announced, and used with peers that know it.
+    pub mobike: bool,
     /// Largest IKE datagram sent without fragmentation, in octets of UDP payload without marker.
     pub fragment_size: usize,
     /// Ciphers of IKE SAs in order of preference.
     pub ike_ciphers: Vec<IkeCipher>,
     /// Key exchange methods in order of preference; the first is the one that is tried.
     pub key_exchange_methods: Vec<Method>,
-    /// Whether hybrid key exchange (the first method followed by ML-KEM-768) is offered ahead of the
-    /// classical one, and accepted. Costs one more round trip. Off unless asked for.
-    pub post_quantum: bool,
+    /// Additional key exchange methods (key encapsulations) in order of preference, accepted from peers that offer
+    /// hybrid key exchange.
+    pub additional_methods: Vec<Method>,
+    /// Whether hybrid key exchange, the first method followed by one of the additional ones, is offered ahead of the
+    /// classical one. Costs one more round trip.
+    pub offer_hybrid: bool,
     /// Whether the raw public key is sent in a CERT payload (RFC 7670) although the peer has it pinned.
     pub send_certificate: bool,
 }
@@ -55,15 +65,19 @@ impl Config {
     pub fn new(signer: Box<dyn Signer>) -> Self {
         Self {
             signer,
+            certificate: None,
+            wall_clock: None,
             vendor_id: b"viamesh".to_vec(),
             timers: Timers::default(),
             limits: Limits::default(),
             spi_placement: SpiPlacement::default(),
             keylog: false,
+            mobike: true,
             fragment_size: 1180,
-            ike_ciphers: vec![IkeCipher::Aes256Gcm16, IkeCipher::Aes128Gcm16, IkeCipher::ChaCha20Poly1305],
-            key_exchange_methods: vec![Method::X25519, Method::P256],
-            post_quantum: false,
+            ike_ciphers: IkeCipher::ALL.to_vec(),
+            key_exchange_methods: vec![Method::X25519, Method::P256, Method::P384],
+            additional_methods: vec![Method::MlKem768, Method::MlKem1024, Method::MlKem512],
+            offer_hybrid: false,
             send_certificate: false,
         }
     }
@@ -86,6 +100,8 @@ pub struct Timers {
     pub child_rekey: Duration,
     /// Age at which an IKE SA is rekeyed, less up to `rekey_jitter_percent`.
     pub ike_rekey: Duration,
+    /// How much older than its rekey age an SA may become. One that could not be rekeyed by then is deleted.
+    pub expiry_grace: Duration,
     /// How far below the rekey age the actual moment may fall.
     pub rekey_jitter_percent: u32,
     /// Wait before an exchange refused with TEMPORARY_FAILURE or NO_ADDITIONAL_SAS is tried again; doubles.
@@ -115,6 +131,7 @@ impl Default for Timers {
             liveness: Duration::from_secs(10),
             child_rekey: Duration::from_secs(3600),
             ike_rekey: Duration::from_secs(4 * 3600),
+            expiry_grace: Duration::from_secs(600),
             rekey_jitter_percent: 10,
             refusal_retry: Duration::from_secs(2),
             half_open: Duration::from_secs(30),
@@ -182,6 +199,10 @@ pub struct ConnectionConfig {
     pub remote_id: Identity,
     /// Keys any of which authenticates the peer (old and new during rotation).
     pub remote_keys: Vec<VerifyingKey>,
+    /// Authorities whose certificates authenticate the peer too, if they name `remote_id`.
+    pub remote_authorities: Vec<Authority>,
+    /// Whether we prove ourselves with [`Config::certificate`] instead of the raw key.
+    pub prove_by_certificate: bool,
     /// Shared secret that authenticates both sides instead of keys, if set.
     pub pre_shared_key: Option<SecretBytes>,
     /// Where to dial; `None` if the peer must dial us.
@@ -209,6 +230,8 @@ impl ConnectionConfig {
             local_id,
             remote_id,
             remote_keys,
+            remote_authorities: Vec::new(),
+            prove_by_certificate: false,
             pre_shared_key: None,
             remote_address: None,
             local_address: None,

@@ -7,10 +7,11 @@
 
 use std::time::Instant;
 
+use crate::child_sa::Child;
 use crate::config::ConnectionId;
 use crate::connection::Dial;
 use crate::endpoint::Endpoint;
-use crate::event::IkeDownReason;
+use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSpis};
 use crate::exchange::Pending;
 use crate::ike_sa::{Phase, Want};
 use crate::shared::Shared;
@@ -90,6 +91,22 @@ impl Endpoint {
         sa.tasks.clear();
         sa.want(Want::DeleteIke(IkeDownReason::Redundant), None);
         self.touch(spi);
+    }
+
+    /// An IKE SA that was to take over ended before: what it would have had goes with it.
+    pub(crate) fn bury(
+        &mut self,
+        id: ConnectionId,
+        (spi, spis): (u64, IkeSpis),
+        children: Vec<Child>,
+        now: Instant,
+    ) {
+        let reason = IkeDownReason::PeerSilent;
+        for child in children {
+            self.shared.retire_child(id, &child, ChildDownReason::IkeSaDown, now);
+        }
+        self.shared.events.push_back(Event::IkeDown { connection: id, spis, reason });
+        self.gone(id, spi, reason, now);
     }
 
     /// An IKE SA ended: dial again if it was the last.

@@ -7,7 +7,6 @@ use std::time::Instant;
 use rand_chacha::ChaCha20Rng;
 
 use crate::admission::{Admission, Verdict, stateless_response};
-use crate::authentication::VerifyingKey;
 use crate::config::{Config, ConnectionConfig, ConnectionId, Path, Timers};
 use crate::connection::{Connection, Dial};
 use crate::deadlines::Deadlines;
@@ -16,6 +15,7 @@ use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSaReport, Rejection
 use crate::exchange::{Pending, ike_sa_init};
 use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::inbound;
+use crate::lost_state::Budgets;
 use crate::request_window::Arrival;
 use crate::shared::{Action, Shared};
 use crate::wire::registry::notify;
@@ -30,6 +30,7 @@ pub struct Endpoint {
     /// Source and initiator SPI of strangers' first messages, to recognise repeated ones.
     first_messages: BTreeMap<(SocketAddr, u64), u64>,
     deadlines: Deadlines,
+    pub(crate) budgets: Budgets,
     stopped: bool,
 }
 
@@ -44,26 +45,25 @@ impl Endpoint {
             admission,
             first_messages: BTreeMap::new(),
             deadlines: Deadlines::default(),
+            budgets: Budgets::default(),
             stopped: false,
         }
     }
 
-    /// Adds a connection, or changes it. SAs stay, except those that another identity, shared secret or a key which
-    /// no longer counts had authenticated: they are deleted. Dials if so configured.
+    /// Adds a connection, or changes it. SAs stay unless identities changed, or what the peer authenticated itself
+    /// with is no longer trusted; then they are deleted. Dials if so configured.
     pub fn set_connection(&mut self, id: ConnectionId, config: ConnectionConfig, now: Instant) {
         let key = (config.remote_id.clone(), config.local_id.clone());
         let fits = self.shared.connections.get(&id).is_some_and(|entry| {
             entry.config.local_id == config.local_id
                 && entry.config.remote_id == config.remote_id
-                && entry.config.remote_keys.iter().any(|key| config.remote_keys.contains(key))
                 && entry.config.pre_shared_key == config.pre_shared_key
         });
         if fits {
-            let trusted: Vec<[u8; 32]> = config.remote_keys.iter().map(VerifyingKey::to_bytes).collect();
             if let Some(entry) = self.shared.connections.get_mut(&id) {
                 entry.config = config;
             }
-            self.close_untrusted(id, &trusted, now);
+            self.cut_untrusted(id, now);
         } else {
             self.remove_connection(id, now);
             self.shared.connections.insert(id, Connection::new(config));
@@ -71,17 +71,6 @@ impl Endpoint {
         }
         self.dial_if_idle(id, now);
         self.settle(now);
-    }
-
-    /// Deletes the SAs of a connection whose peer proved a key that is none of `trusted`.
-    fn close_untrusted(&mut self, id: ConnectionId, trusted: &[[u8; 32]], now: Instant) {
-        let of_connection = self.sas.iter().filter(|(_, sa)| sa.connection == Some(id));
-        let untrusted =
-            of_connection.filter(|(_, sa)| sa.peer.key.is_some_and(|key| !trusted.contains(&key)));
-        let spis: Vec<u64> = untrusted.map(|(spi, _)| *spi).collect();
-        for spi in spis {
-            self.close_now(spi, IkeDownReason::ClosedByUs, now);
-        }
     }
 
     /// Changes the intervals. What waits already goes on with those that it began with.
@@ -169,8 +158,11 @@ impl Endpoint {
                 inbound::handle(sa, &mut self.shared, path, header, datagram, now);
                 self.deadlines.touch(local);
             }
-            //= RFC 7296 §2.21.4: a message that no SA fits causes no change; it is not answered here.
-            None => self.shared.reject(path, Rejection::UnknownSpi, now),
+            //= RFC 7296 §2.21.4: a message that no SA fits causes no change.
+            None => {
+                self.handle_stray(path, header, datagram, now);
+                self.shared.reject(path, Rejection::UnknownSpi, now);
+            }
         }
     }
 
@@ -303,6 +295,17 @@ impl Endpoint {
         }
         if moved {
             self.shared.events.push_back(Event::PathChanged { connection: id, path });
+        }
+        self.settle(now);
+    }
+
+    /// We are somewhere else: `path` is how the peer of this link is reached from now on. Peers are told by MOBIKE
+    /// (RFC 4555) where it applies, and follow an authenticated message otherwise.
+    pub fn local_path_changed(&mut self, id: ConnectionId, path: Path, now: Instant) {
+        let ours = self.sas.iter_mut().filter(|(_, sa)| sa.connection == Some(id) && sa.is_established());
+        for (spi, sa) in ours {
+            sa.move_to(&mut self.shared, path);
+            self.deadlines.touch(*spi);
         }
         self.settle(now);
     }
@@ -457,15 +460,14 @@ impl Endpoint {
     fn perform(&mut self, action: Action, now: Instant) {
         match action {
             Action::Insert(sa) => self.insert(*sa),
-            Action::Adopt { into, children, tasks } => {
-                if let Some(sa) = self.sas.get_mut(&into) {
-                    sa.announced = true;
-                    sa.children.extend(children);
-                    sa.tasks.extend(tasks.into_iter().filter(|task| task.what != Want::RekeyIke));
-                    sa.rekey_at = Some(now + self.shared.config.timers.ike_rekey);
+            Action::Adopt { connection, into, spis, children, tasks } => match self.sas.get_mut(&into) {
+                Some(sa) if !sa.is_closed() => {
+                    sa.inherit(children, tasks, now + self.shared.config.timers.ike_rekey);
                     self.deadlines.touch(into);
                 }
-            }
+                // The heir died before it inherited, so the link is down.
+                _ => self.bury(connection, (into, spis), children, now),
+            },
             Action::Established { spi, connection, initial_contact } => {
                 self.established(spi, connection, initial_contact, now);
             }

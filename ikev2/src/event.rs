@@ -204,6 +204,10 @@ pub enum IkeDownReason {
     Redundant,
     /// Replaced by rekeying.
     Rekeyed,
+    /// What the peer authenticated itself with is no longer trusted.
+    KeyRemoved,
+    /// No rekey succeeded before its age exceeded all bounds.
+    Expired,
     /// The peer broke the protocol.
     ProtocolError,
 }
@@ -218,6 +222,8 @@ impl IkeDownReason {
             Self::PeerRestarted => "peer-restarted",
             Self::Redundant => "redundant",
             Self::Rekeyed => "rekeyed",
+            Self::KeyRemoved => "key-removed",
+            Self::Expired => "expired",
             Self::ProtocolError => "protocol-error",
         }
     }
@@ -236,6 +242,8 @@ pub enum ChildDownReason {
     IkeSaDown,
     /// Lost against the SA of a simultaneous rekey.
     Redundant,
+    /// No rekey succeeded before its age exceeded all bounds.
+    Expired,
 }
 
 impl ChildDownReason {
@@ -247,6 +255,7 @@ impl ChildDownReason {
             Self::DeletedByUs => "deleted-by-us",
             Self::IkeSaDown => "ike-sa-down",
             Self::Redundant => "redundant",
+            Self::Expired => "expired",
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Malformed;
-use crate::sealed_payload::{PayloadCipher, SEALING_OVERHEAD};
+use crate::sealed_payload::PayloadCipher;
 use crate::wire::registry::payload as kind;
 use crate::wire::{EncryptedFragment, HEADER_LEN, Header, Payload, encode_chain};
 
@@ -27,11 +27,12 @@ pub fn seal_message(
     let mut plaintext = Vec::new();
     encode_chain(payloads, &mut plaintext);
     let first_inner = payloads.first().map_or(kind::NONE, Payload::kind);
-    let whole = HEADER_LEN + PAYLOAD_HEADER_LEN + plaintext.len() + SEALING_OVERHEAD;
-    let overhead = HEADER_LEN + PAYLOAD_HEADER_LEN + FRAGMENT_HEADER_LEN + SEALING_OVERHEAD;
+    let whole = HEADER_LEN + PAYLOAD_HEADER_LEN + cipher.cipher().sealed_len(plaintext.len());
+    let overhead = HEADER_LEN + PAYLOAD_HEADER_LEN + FRAGMENT_HEADER_LEN;
     match limit {
         Some(limit) if whole > limit => {
-            let chunks = plaintext.chunks(limit.saturating_sub(overhead).max(MIN_CONTENT));
+            let room = limit.saturating_sub(overhead);
+            let chunks = plaintext.chunks(cipher.cipher().content_within(room).max(MIN_CONTENT));
             let total = u16::try_from(chunks.len()).unwrap_or(u16::MAX);
             let numbered = (1u16..).zip(chunks);
             numbered
@@ -58,7 +59,8 @@ fn seal(
     fragment: &[u8],
     content: &[u8],
 ) -> Vec<u8> {
-    let payload_len = PAYLOAD_HEADER_LEN + fragment.len() + content.len() + SEALING_OVERHEAD;
+    let sealed_len = cipher.cipher().sealed_len(content.len());
+    let payload_len = PAYLOAD_HEADER_LEN + fragment.len() + sealed_len;
     let mut out = Vec::with_capacity(HEADER_LEN + payload_len);
     let length = u32::try_from(HEADER_LEN + payload_len).unwrap_or(u32::MAX);
     Header { length, ..header }.encode(&mut out);
@@ -177,7 +179,7 @@ mod tests {
     use crate::wire::{ExchangeType, Message, decode_chain};
 
     fn cipher() -> PayloadCipher {
-        PayloadCipher::new(IkeCipher::Aes128Gcm16, &SecretBytes::new(vec![7; 20]))
+        PayloadCipher::new(IkeCipher::Aes128Gcm16, &SecretBytes::new(vec![7; 20]), &SecretBytes::new(vec![]))
     }
 
     fn header(id: u32) -> Header {

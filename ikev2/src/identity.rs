@@ -129,11 +129,43 @@ impl fmt::Debug for Identity {
     }
 }
 
+impl Identity {
+    /// Whether this is the distinguished name whose sequence has the content `name`. How strings are encoded does
+    /// not matter (PrintableString or UTF8String), since authorities choose it anew.
+    //= RFC 5280 §7.1, without folding of case and spaces: what is pinned is written as it is certified
+    pub(crate) fn is_same_name(&self, name: &[u8]) -> bool {
+        let Self::DistinguishedName(der) = self else { return false };
+        let Some((ours, [])) = read_value(der, tag::SEQUENCE) else { return false };
+        ours == name || attributes(ours).is_some_and(|ours| attributes(name) == Some(ours))
+    }
+}
+
+/// Types and values of the attributes of a name, string types left out; `None` if it has anything else in it.
+fn attributes(mut sets: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let mut found = Vec::new();
+    while !sets.is_empty() {
+        let (set, after) = read_value(sets, tag::SET)?;
+        let (pair, rest) = read_value(set, tag::SEQUENCE)?;
+        let (attribute, value) = read_value(pair, tag::OBJECT_IDENTIFIER)?;
+        let kind = value.first().copied().filter(|kind| tag::STRINGS.contains(kind))?;
+        let (text, behind) = read_value(value, kind)?;
+        if !rest.is_empty() || !behind.is_empty() {
+            return None;
+        }
+        found.push((attribute, text));
+        sets = after;
+    }
+    Some(found)
+}
+
 /// ASN.1 tags used in names.
 mod tag {
     pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
     pub(super) const UTF8_STRING: u8 = 0x0C;
     pub(super) const PRINTABLE_STRING: u8 = 0x13;
+    const IA5_STRING: u8 = 0x16;
+    /// Strings whose octets are comparable with each other.
+    pub(super) const STRINGS: [u8; 3] = [UTF8_STRING, PRINTABLE_STRING, IA5_STRING];
     pub(super) const SEQUENCE: u8 = 0x30;
     pub(super) const SET: u8 = 0x31;
 }
@@ -266,6 +298,30 @@ mod tests {
         ] {
             assert_eq!(Identity::parse(identity.kind(), &identity.octets()), Ok(identity));
         }
+    }
+
+    #[test]
+    fn names_are_the_same_whatever_type_their_strings_have() {
+        let build = |string_tag, text: &[u8]| {
+            let mut name = Vec::new();
+            relative_distinguished_name(&mut name, 10, string_tag, text);
+            relative_distinguished_name(&mut name, 3, tag::UTF8_STRING, b"node");
+            name
+        };
+        let pinned = |content: &[u8]| {
+            let mut der = Vec::new();
+            tag_length_value(&mut der, tag::SEQUENCE, content);
+            Identity::DistinguishedName(der)
+        };
+        let name = build(tag::UTF8_STRING, b"acme");
+        let identity = pinned(&name);
+        assert!(identity.is_same_name(&name));
+        assert!(identity.is_same_name(&build(tag::PRINTABLE_STRING, b"acme")));
+        assert!(!identity.is_same_name(&build(tag::UTF8_STRING, b"acmf")));
+        assert!(!identity.is_same_name(&name[..name.len() - 1]));
+        assert!(!identity.is_same_name(&[&name[..], &name].concat()));
+        assert!(!identity.is_same_name(&[]));
+        assert!(!Identity::Fqdn("node".into()).is_same_name(&name));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::proposal::IkeSuite;
 use crate::request_window::RequestWindow;
 use crate::sealed_payload::PayloadCipher;
 use crate::shared::{Action, Shared};
+use crate::signature::HashSet;
 use crate::wire::{ExchangeType, Header, Payload};
 
 pub(crate) struct IkeSa {
@@ -27,6 +28,8 @@ pub(crate) struct IkeSa {
     /// Whether we are the original initiator of this very SA.
     pub(crate) initiator: bool,
     pub(crate) path: Path,
+    /// Where the request that is being answered came from.
+    pub(crate) arrived_on: Path,
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) phase: Phase,
     pub(crate) secured: Option<Secured>,
@@ -38,9 +41,17 @@ pub(crate) struct IkeSa {
     pub(crate) peer: PeerFacts,
     pub(crate) began: Instant,
     pub(crate) established: Option<Instant>,
+    /// What the peer authenticated itself with; handed on to successors.
+    pub(crate) proven: Option<exchange::proof::Proven>,
     pub(crate) rekey_at: Option<Instant>,
+    /// When it is deleted although nothing replaced it.
+    pub(crate) expire_at: Option<Instant>,
     pub(crate) last_inbound: Instant,
     pub(crate) round_trip: Option<Duration>,
+    /// Something authentic came on this very SA, so the peer has had it.
+    pub(crate) proved: bool,
+    /// When somebody last said that the peer has lost its state.
+    pub(crate) hinted: Option<Instant>,
     /// IKE SAs to close once this one is known to work at both ends.
     pub(crate) supersedes: Vec<u64>,
     /// Refusals in a row, for back-off.
@@ -101,11 +112,13 @@ pub(crate) struct PeerFacts {
     pub(crate) ours: bool,
     pub(crate) nat: NatStatus,
     pub(crate) fragmentation: bool,
-    /// SIGNATURE_HASH_ALGORITHMS holds "Identity", without which Ed25519 cannot be used.
-    pub(crate) signature_identity: bool,
+    /// SIGNATURE_HASH_ALGORITHMS.
+    pub(crate) signature_hashes: HashSet,
     pub(crate) childless: bool,
-    /// The public key that the peer proved to own; `None` before, and with a shared secret.
-    pub(crate) key: Option<[u8; 32]>,
+    /// Both sides know MOBIKE.
+    pub(crate) mobike: bool,
+    /// We began the first IKE SA of this series; rekeying changes nothing about that.
+    pub(crate) we_began: bool,
 }
 
 /// Keys and ciphers once they exist.
@@ -118,9 +131,10 @@ pub(crate) struct Secured {
 
 impl Secured {
     pub(crate) fn new(suite: IkeSuite, keys: IkeKeys, initiator: bool) -> Self {
-        let (send, receive) = if initiator { (&keys.sk_ei, &keys.sk_er) } else { (&keys.sk_er, &keys.sk_ei) };
-        let outbound = PayloadCipher::new(keys.cipher, send);
-        let inbound = PayloadCipher::new(keys.cipher, receive);
+        let from_initiator = PayloadCipher::new(keys.cipher, &keys.sk_ei, &keys.sk_ai);
+        let from_responder = PayloadCipher::new(keys.cipher, &keys.sk_er, &keys.sk_ar);
+        let (outbound, inbound) =
+            if initiator { (from_initiator, from_responder) } else { (from_responder, from_initiator) };
         Self { suite, outbound, inbound, keys }
     }
 }
@@ -141,6 +155,8 @@ pub(crate) enum Want {
     RekeyIke,
     DeleteIke(IkeDownReason),
     Liveness,
+    UpdateAddresses,
+    RoutabilityCheck,
 }
 
 impl IkeSa {
@@ -150,6 +166,7 @@ impl IkeSa {
             remote_spi: 0,
             initiator,
             path,
+            arrived_on: path,
             connection: None,
             phase: Phase::Initiating,
             secured: None,
@@ -160,9 +177,13 @@ impl IkeSa {
             peer: PeerFacts::default(),
             began: now,
             established: None,
+            proven: None,
             rekey_at: None,
+            expire_at: None,
             last_inbound: now,
             round_trip: None,
+            proved: false,
+            hinted: None,
             supersedes: Vec::new(),
             refusals: 0,
             hold_until: None,
@@ -303,6 +324,14 @@ impl IkeSa {
         shared.actions.extend(superseded.into_iter().map(|spi| Action::CloseRedundant { spi }));
     }
 
+    /// Takes over from the SA that it replaces.
+    pub(crate) fn inherit(&mut self, children: Vec<Child>, tasks: VecDeque<Task>, rekey_at: Instant) {
+        self.announced = true;
+        self.children.extend(children);
+        self.tasks.extend(tasks.into_iter().filter(|task| task.what != Want::RekeyIke));
+        self.rekey_at = Some(rekey_at);
+    }
+
     /// Ends the SA: its CHILD SAs go, the driver is told, repeated requests are still answered for a while.
     pub(crate) fn close(&mut self, shared: &mut Shared, reason: IkeDownReason, now: Instant) {
         if self.is_closed() {
@@ -341,7 +370,9 @@ impl IkeSa {
                 | Pending::RekeyIke(_)
                 | Pending::DeleteChild { .. }
                 | Pending::DeleteIke(_)
-                | Pending::Liveness,
+                | Pending::Liveness
+                | Pending::UpdateAddresses(_)
+                | Pending::RoutabilityCheck(_),
             )
             | None => {}
         }
@@ -438,13 +469,12 @@ impl IkeSa {
     pub(crate) fn log_keys(&self, shared: &mut Shared) {
         let Some(secured) = self.secured.as_ref().filter(|_| shared.config.keylog) else { return };
         let (spis, keys) = (self.spis(), &secured.keys);
-        let (sk_ei, sk_er) =
-            (crate::child_sa::hex(keys.sk_ei.expose()), crate::child_sa::hex(keys.sk_er.expose()));
+        let [sk_ei, sk_er, sk_ai, sk_ar] = [&keys.sk_ei, &keys.sk_er, &keys.sk_ai, &keys.sk_ar]
+            .map(|key| crate::child_sa::hex(key.expose()));
+        let (cipher, hash) = keys.cipher.wireshark_names();
         let line = format!(
-            "{:016x},{:016x},{sk_ei},{sk_er},\"{}\",,,\"NONE [RFC4306]\"",
-            spis.initiator,
-            spis.responder,
-            keys.cipher.wireshark_name(),
+            "{:016x},{:016x},{sk_ei},{sk_er},\"{cipher}\",{sk_ai},{sk_ar},\"{hash}\"",
+            spis.initiator, spis.responder,
         );
         shared.events.push_back(Event::KeyLog { table: KeyLogTable::Ike, line });
     }
@@ -455,9 +485,11 @@ fn child_reason(reason: IkeDownReason) -> ChildDownReason {
         IkeDownReason::DeletedByPeer => ChildDownReason::DeletedByPeer,
         IkeDownReason::ClosedByUs => ChildDownReason::DeletedByUs,
         IkeDownReason::Redundant => ChildDownReason::Redundant,
+        IkeDownReason::Expired => ChildDownReason::Expired,
         IkeDownReason::PeerSilent
         | IkeDownReason::PeerRestarted
         | IkeDownReason::Rekeyed
+        | IkeDownReason::KeyRemoved
         | IkeDownReason::ProtocolError => ChildDownReason::IkeSaDown,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::child_sa::Child;
+use crate::child_sa::{Child, ChildPhase};
 use crate::event::{ChildDownReason, IkeDownReason};
 use crate::exchange::ike_followup_ke;
 use crate::ike_sa::{IkeSa, Phase, Want};
@@ -23,6 +23,9 @@ impl IkeSa {
                     ike_followup_ke::expire(self, shared, now);
                 }
                 self.check_children(shared, now);
+                if self.expire_at.is_some_and(|at| at <= now) {
+                    self.expire(shared, now);
+                }
                 if self.rekey_at.is_some_and(|at| at <= now) {
                     self.rekey_at = None;
                     self.want(Want::RekeyIke, None);
@@ -41,6 +44,7 @@ impl IkeSa {
         for spi_in in spis {
             let Some(child) = self.child_by_inbound(spi_in) else { continue };
             let (rekey, sure, delete) = (due(child.rekey_at), due(child.sure_at), due(child.delete_at));
+            let expired = child.expire_at <= now && child.phase != ChildPhase::Deleting;
             if rekey && child.is_surely_known() {
                 child.rekey_at = None;
                 self.want(Want::RekeyChild { spi_in }, None);
@@ -50,8 +54,17 @@ impl IkeSa {
             }
             if delete {
                 self.delete_child(shared, spi_in, ChildDownReason::Rekeyed);
+            } else if expired {
+                self.delete_child(shared, spi_in, ChildDownReason::Expired);
             }
         }
+    }
+
+    /// No rekey succeeded in time: nothing is sent with these keys any more but the DELETE.
+    fn expire(&mut self, shared: &mut Shared, now: Instant) {
+        self.expire_at = None;
+        self.close_children(shared, IkeDownReason::Expired, now);
+        self.force_delete(shared, IkeDownReason::Expired, now);
     }
 
     /// The next moment at which something is due, and what.
@@ -67,6 +80,7 @@ impl IkeSa {
             Phase::Replaced { until, .. } => deadlines.push((until, "replaced SA expiry")),
             Phase::Established => {
                 deadlines.extend(self.rekey_at.map(|at| (at, "IKE rekey")));
+                deadlines.extend(self.expire_at.map(|at| (at, "IKE expiry")));
                 deadlines
                     .extend(self.following.as_ref().map(|following| (following.until, "follow-up expiry")));
                 if self.window.is_free() && !self.is_held() {

@@ -5,10 +5,11 @@ use std::time::Instant;
 use crate::child_sa::sure_at;
 use crate::config::Path;
 use crate::error::{Malformed, Violation};
-use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
+use crate::event::{DialFailure, IkeDownReason, Rejection};
 use crate::exchange::{self, Contents, Refusal, ike_auth, ike_intermediate, ike_sa_init};
 use crate::fragmentation::{OpenedMessage, open_message};
 use crate::ike_sa::{IkeSa, Phase};
+use crate::lost_state;
 use crate::request_window::Arrival;
 use crate::retransmission::Due;
 use crate::shared::Shared;
@@ -71,6 +72,8 @@ fn handle_request(
     };
     // From here on the sender is who shares the keys.
     sa.last_inbound = now;
+    sa.proved = true;
+    sa.arrived_on = path;
     follow(sa, shared, path);
     let response = decode_chain(opened.first_inner, &opened.plaintext)
         .map_err(Refusal::from)
@@ -158,12 +161,20 @@ fn handle_response(
     if sa.window.outstanding() != Some(header.message_id) || expected != Some(exchange) {
         return shared.reject(path, Rejection::MessageId, now);
     }
+    if lost_state::is_hint(datagram) {
+        // A peer that never got our response to its rekey does not know the new SA yet: that is no restart.
+        if sa.proved {
+            sa.window.hinted();
+        }
+        return shared.reject(path, Rejection::UnknownSpi, now);
+    }
     let opened = match open(sa, header, datagram) {
         Ok(Some(opened)) => opened,
         Ok(None) => return,
         Err(malformed) => return shared.reject(path, Rejection::Malformed(malformed), now),
     };
     sa.last_inbound = now;
+    sa.proved = true;
     follow(sa, shared, path);
     if let Some(round_trip) = sa.window.completed(now) {
         sa.round_trip = Some(round_trip);
@@ -212,10 +223,14 @@ fn follow(sa: &mut IkeSa, shared: &mut Shared, path: Path) {
     if sa.path == path {
         return;
     }
+    //= RFC 4555 §3.8: with MOBIKE and without NAT, only UPDATE_SA_ADDRESSES moves anybody.
+    if sa.peer.mobike && !sa.peer.nat.remote {
+        return;
+    }
     let moved = sa.path.remote != path.remote;
     sa.path = path;
-    if let Some(connection) = sa.connection.filter(|_| moved && sa.is_established()) {
-        shared.events.push_back(Event::PathChanged { connection, path });
+    if moved && sa.is_established() {
+        sa.tell_path(shared);
     }
 }
 

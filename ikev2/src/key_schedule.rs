@@ -90,7 +90,7 @@ pub struct Freshness<'a> {
     pub spi_r: u64,
 }
 
-/// Keys of an IKE SA. AEAD ciphers have no separate integrity keys.
+/// Keys of an IKE SA.
 pub struct IkeKeys {
     /// The function that they were derived with.
     pub prf: Prf,
@@ -98,9 +98,13 @@ pub struct IkeKeys {
     pub cipher: IkeCipher,
     /// Derives further keys.
     pub sk_d: SecretBytes,
-    /// Encrypts from initiator to responder (key and salt).
+    /// Authenticates messages from initiator to responder; empty for AEAD ciphers.
+    pub sk_ai: SecretBytes,
+    /// Authenticates messages from responder to initiator; empty for AEAD ciphers.
+    pub sk_ar: SecretBytes,
+    /// Encrypts from initiator to responder (key, and salt of an AEAD cipher).
     pub sk_ei: SecretBytes,
-    /// Encrypts from responder to initiator (key and salt).
+    /// Encrypts from responder to initiator (key, and salt of an AEAD cipher).
     pub sk_er: SecretBytes,
     /// Authenticates the initiator.
     pub sk_pi: SecretBytes,
@@ -172,7 +176,8 @@ impl IkeKeys {
         let (spi_i, spi_r) = (fresh.spi_i.to_be_bytes(), fresh.spi_r.to_be_bytes());
         let seed = [fresh.nonce_i, fresh.nonce_r, &spi_i, &spi_r];
         let (prf_len, cipher_len) = (prf.output_len(), cipher.key_material_len());
-        let stream = prf.expand(skeyseed.expose(), &seed, 3 * prf_len + 2 * cipher_len);
+        let hash_len = cipher.integrity_key_len();
+        let stream = prf.expand(skeyseed.expose(), &seed, 3 * prf_len + 2 * hash_len + 2 * cipher_len);
         let mut rest = stream.expose();
         let mut next = |length: usize| {
             let (taken, left) = rest.split_at(length);
@@ -183,6 +188,8 @@ impl IkeKeys {
             prf,
             cipher,
             sk_d: next(prf_len),
+            sk_ai: next(hash_len),
+            sk_ar: next(hash_len),
             sk_ei: next(cipher_len),
             sk_er: next(cipher_len),
             sk_pi: next(prf_len),

@@ -17,6 +17,8 @@
 
 mod admission;
 pub mod authentication;
+mod cbc_hmac;
+mod certificate;
 mod child_sa;
 mod collision;
 mod config;
@@ -35,6 +37,7 @@ mod ike_sa_timers;
 mod inbound;
 pub mod key_exchange;
 pub mod key_schedule;
+mod lost_state;
 mod nat_detection;
 pub mod proposal;
 mod request_window;
@@ -42,10 +45,18 @@ mod retransmission;
 pub mod sealed_payload;
 mod secret;
 mod shared;
+mod signature;
+mod signer;
 pub mod traffic_selectors;
+mod trust;
+mod verifying_key;
 pub mod wire;
 
-pub use authentication::{Ed25519Signer, Signer, SignerUnavailable, VerifyingKey};
+pub use authentication::{
+    EcdsaSigner, Ed25519Signer, KeyKind, SignatureHash, Signer, SignerUnavailable, VerifyingKey,
+    signer_from_pkcs8_der,
+};
+pub use certificate::{Authority, OwnCertificate, WallClock};
 pub use config::{Config, ConnectionConfig, ConnectionId, Limits, Path, SpiPlacement, Timers};
 pub use endpoint::Endpoint;
 pub use error::{Malformed, Misuse, Unsupported, Violation};

@@ -4,7 +4,7 @@ use crate::error::Violation;
 use crate::event::EspAlgorithm;
 use crate::key_exchange::Method;
 use crate::key_schedule::Prf;
-use crate::sealed_payload::IkeCipher;
+use crate::sealed_payload::{IkeCipher, Integrity};
 use crate::wire::registry::{encryption, integrity, key_exchange, prf, protocol, transform};
 use crate::wire::{Proposal, Transform};
 
@@ -40,8 +40,16 @@ impl IkeSuite {
     pub const fn key_exchange_name(self) -> &'static str {
         match (self.method, self.additional) {
             (method, None) => method.name(),
-            (Method::X25519, Some(_)) => "X25519 + ML-KEM-768",
-            (_, Some(_)) => "P-256 + ML-KEM-768",
+            (Method::X25519, Some(Method::MlKem512)) => "X25519 + ML-KEM-512",
+            (Method::X25519, Some(Method::MlKem768)) => "X25519 + ML-KEM-768",
+            (Method::X25519, Some(Method::MlKem1024)) => "X25519 + ML-KEM-1024",
+            (Method::P256, Some(Method::MlKem512)) => "P-256 + ML-KEM-512",
+            (Method::P256, Some(Method::MlKem768)) => "P-256 + ML-KEM-768",
+            (Method::P256, Some(Method::MlKem1024)) => "P-256 + ML-KEM-1024",
+            (Method::P384, Some(Method::MlKem512)) => "P-384 + ML-KEM-512",
+            (Method::P384, Some(Method::MlKem768)) => "P-384 + ML-KEM-768",
+            (Method::P384, Some(Method::MlKem1024)) => "P-384 + ML-KEM-1024",
+            _ => "two exchanges",
         }
     }
 }
@@ -81,13 +89,37 @@ pub struct Choice<S> {
 }
 
 impl IkePolicy {
-    /// Proposals for IKE_SA_INIT (no SPI) or a rekey (eight octets).
+    /// Proposals for IKE_SA_INIT (no SPI) or a rekey (eight octets). Ciphers that need a hash beside them come
+    /// last, and without additional key exchange: a peer that knows no better ones is an old one.
+    //= RFC 7296 §3.3: AEAD ciphers and others stand in proposals of their own
     pub fn offer(&self, spi: &[u8]) -> Vec<Proposal> {
-        let mut classical: Vec<Transform> =
-            self.ciphers.iter().map(|cipher| ike_cipher_transform(*cipher)).collect();
-        classical.extend(self.prfs.iter().map(|prf| Transform::new(transform::PRF, prf_code(*prf))));
-        classical.extend(method_transforms(transform::KEY_EXCHANGE, &self.methods));
-        number(protocol::IKE, spi, with_hybrid_first(classical, &self.additional))
+        let (aead, hashed): (Vec<IkeCipher>, Vec<IkeCipher>) =
+            self.ciphers.iter().partition(|cipher| cipher.integrity().is_none());
+        let mut sets = Vec::new();
+        if !aead.is_empty() {
+            sets = with_hybrid_first(self.transforms(&aead), &self.additional);
+        }
+        if !hashed.is_empty() {
+            sets.push(self.transforms(&hashed));
+        }
+        number(protocol::IKE, spi, sets)
+    }
+
+    fn transforms(&self, ciphers: &[IkeCipher]) -> Vec<Transform> {
+        let mut transforms = Vec::new();
+        let mut add = |offered: Transform| {
+            if !transforms.contains(&offered) {
+                transforms.push(offered);
+            }
+        };
+        ciphers.iter().for_each(|cipher| add(ike_cipher_transform(*cipher)));
+        self.prfs.iter().for_each(|prf| add(Transform::new(transform::PRF, prf_code(*prf))));
+        ciphers
+            .iter()
+            .filter_map(|cipher| cipher.integrity())
+            .for_each(|hash| add(integrity_transform(hash)));
+        method_transforms(transform::KEY_EXCHANGE, &self.methods).for_each(add);
+        transforms
     }
 
     /// The first acceptable proposal. Within it our preferences count, except that the method of the KE
@@ -100,10 +132,10 @@ impl IkePolicy {
     fn select_in(&self, proposal: &Proposal, sent: Option<u16>) -> Option<Choice<IkeSuite>> {
         let offer = Offer(proposal);
         let known = [transform::ENCRYPTION, transform::PRF, transform::INTEGRITY, transform::KEY_EXCHANGE];
-        if !offer.has_only(&known) || !offer.allows_no_integrity() {
+        if !offer.has_only(&known) {
             return None;
         }
-        let cipher = offer.first_of(&self.ciphers, |cipher| ike_cipher_transform(*cipher))?;
+        let cipher = self.ciphers.iter().copied().find(|cipher| offer.has_cipher(*cipher))?;
         let prf = offer.first_of(&self.prfs, |prf| Transform::new(transform::PRF, prf_code(*prf)))?;
         let method = offer.method(&self.methods, sent)?;
         let additional = offer.additional(&self.additional)?;
@@ -112,6 +144,7 @@ impl IkePolicy {
             Transform::new(transform::PRF, prf_code(prf)),
             Transform::new(transform::KEY_EXCHANGE, method.code()),
         ];
+        transforms.extend(cipher.integrity().map(integrity_transform));
         transforms.extend(offer.additional_answer(additional));
         let suite = IkeSuite { cipher, prf, method, additional };
         Some(Choice { suite, proposal: answer(proposal, transforms), spi: proposal.spi.clone() })
@@ -230,6 +263,15 @@ impl Offer<'_> {
         !self.has(transform::INTEGRITY) || self.lists(transform::INTEGRITY, integrity::NONE)
     }
 
+    /// Whether the cipher is offered, with what it needs beside it.
+    fn has_cipher(&self, cipher: IkeCipher) -> bool {
+        let hash_fits = match cipher.integrity() {
+            Some(hash) => self.0.transforms.contains(&integrity_transform(hash)),
+            None => self.allows_no_integrity(),
+        };
+        hash_fits && self.0.transforms.contains(&ike_cipher_transform(cipher))
+    }
+
     fn first_of<T: Copy>(&self, preferred: &[T], as_transform: impl Fn(&T) -> Transform) -> Option<T> {
         preferred.iter().copied().find(|candidate| self.0.transforms.contains(&as_transform(candidate)))
     }
@@ -280,8 +322,9 @@ fn single(chosen: &[Proposal]) -> Result<&Proposal, Violation> {
 
 /// Whether a response holds one transform per type and nothing else than what we would answer to it.
 fn is_exact<S>(proposal: &Proposal, choice: &Choice<S>) -> bool {
-    let explicit_no_integrity = usize::from(Offer(proposal).has(transform::INTEGRITY));
-    proposal.transforms.len() == choice.proposal.transforms.len() + explicit_no_integrity
+    let says_no_integrity =
+        Offer(proposal).has(transform::INTEGRITY) && !Offer(&choice.proposal).has(transform::INTEGRITY);
+    proposal.transforms.len() == choice.proposal.transforms.len() + usize::from(says_no_integrity)
 }
 
 fn with_hybrid_first(classical: Vec<Transform>, additional: &[Method]) -> Vec<Vec<Transform>> {
@@ -325,7 +368,22 @@ fn ike_cipher_transform(cipher: IkeCipher) -> Transform {
             Transform::with_key_length(transform::ENCRYPTION, encryption::AES_GCM_16, 128)
         }
         IkeCipher::ChaCha20Poly1305 => Transform::new(transform::ENCRYPTION, encryption::CHACHA20_POLY1305),
+        IkeCipher::Aes256Cbc(_) => {
+            Transform::with_key_length(transform::ENCRYPTION, encryption::AES_CBC, 256)
+        }
+        IkeCipher::Aes128Cbc(_) => {
+            Transform::with_key_length(transform::ENCRYPTION, encryption::AES_CBC, 128)
+        }
     }
+}
+
+fn integrity_transform(hash: Integrity) -> Transform {
+    let id = match hash {
+        Integrity::HmacSha256 => integrity::HMAC_SHA2_256_128,
+        Integrity::HmacSha384 => integrity::HMAC_SHA2_384_192,
+        Integrity::HmacSha512 => integrity::HMAC_SHA2_512_256,
+    };
+    Transform::new(transform::INTEGRITY, id)
 }
 
 fn esp_cipher_transform(algorithm: EspAlgorithm) -> Transform {
@@ -337,77 +395,5 @@ fn esp_cipher_transform(algorithm: EspAlgorithm) -> Transform {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ike() -> IkePolicy {
-        IkePolicy {
-            ciphers: vec![IkeCipher::Aes256Gcm16, IkeCipher::Aes128Gcm16],
-            prfs: vec![Prf::HmacSha256, Prf::HmacSha512],
-            methods: vec![Method::X25519],
-            additional: vec![],
-        }
-    }
-
-    fn child(methods: Vec<Method>) -> ChildPolicy {
-        ChildPolicy { algorithms: vec![EspAlgorithm::Aes256Gcm16], methods, additional: vec![] }
-    }
-
-    #[test]
-    fn two_equal_policies_agree_on_their_first_choices() {
-        let choice = ike().select(&ike().offer(&[]), Some(31)).unwrap();
-        assert_eq!(choice.suite.cipher, IkeCipher::Aes256Gcm16);
-        assert_eq!(choice.suite.prf, Prf::HmacSha256);
-        assert_eq!(ike().confirm(&[choice.proposal]).map(|choice| choice.suite), Ok(choice.suite));
-    }
-
-    #[test]
-    fn answers_that_were_not_offered_are_refused() {
-        let offer = ike().offer(&[]);
-        // Several transforms per type is an offer, not an answer.
-        assert!(ike().confirm(&offer).is_err());
-        assert!(ike().confirm(&[]).is_err());
-        let mut choice = ike().select(&offer, None).unwrap();
-        choice.proposal.transforms.push(Transform::new(transform::PRF, prf::HMAC_SHA2_384));
-        assert!(ike().confirm(&[choice.proposal]).is_err());
-    }
-
-    #[test]
-    fn a_proposal_with_an_unknown_transform_type_is_skipped_as_a_whole() {
-        let mut offer = ike().offer(&[]);
-        let mut strange = offer[0].clone();
-        strange.transforms.push(Transform::new(200, 1));
-        offer[0].number = 2;
-        let choice = ike().select(&[strange.clone(), offer[0].clone()], None).unwrap();
-        assert_eq!(choice.proposal.number, 2);
-        assert!(ike().select(&[strange], None).is_none());
-    }
-
-    #[test]
-    fn extended_sequence_numbers_are_preferred_and_optional() {
-        let mut offer = child(vec![]).offer(7);
-        assert!(child(vec![]).select(&offer, None).unwrap().suite.esn);
-        offer[0].transforms.retain(|offered| *offered != Transform::new(transform::SEQUENCE_NUMBERS, 1));
-        assert!(!child(vec![]).select(&offer, None).unwrap().suite.esn);
-    }
-
-    #[test]
-    fn a_child_key_exchange_needs_a_value_and_the_offer_without_one_serves_else() {
-        let offer = child(vec![Method::X25519]).offer(7);
-        assert_eq!(offer.len(), 2);
-        let both = child(vec![Method::X25519]);
-        assert_eq!(both.select(&offer, Some(31)).unwrap().suite.method, Some(Method::X25519));
-        assert_eq!(both.select(&offer, None).unwrap().suite.method, None);
-        assert_eq!(child(vec![]).select(&offer, Some(31)).unwrap().suite.method, None);
-    }
-
-    #[test]
-    fn an_explicit_absence_of_integrity_is_accepted_and_a_demand_for_it_is_not() {
-        let mut offer = ike().offer(&[]);
-        offer[0].transforms.push(Transform::new(transform::INTEGRITY, integrity::NONE));
-        assert!(ike().select(&offer, None).is_some());
-        let mut demanding = ike().offer(&[]);
-        demanding[0].transforms.push(Transform::new(transform::INTEGRITY, 12));
-        assert!(ike().select(&demanding, None).is_none());
-    }
-}
+#[path = "proposal_tests.rs"]
+mod tests;

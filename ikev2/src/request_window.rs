@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::config::Timers;
 use crate::retransmission::{Due, Retransmission};
 
+/// Copies of a request that were answered with nothing but hints before the peer counts as restarted.
+const HINTS_BELIEVED: u32 = 3;
+
 /// Both directions of one IKE SA.
 pub(crate) struct RequestWindow {
     next_request: u32,
@@ -21,6 +24,8 @@ struct Outstanding {
     datagrams: Vec<Vec<u8>>,
     retransmission: Retransmission,
     sent_at: Instant,
+    /// Copies that somebody answered in the clear with not knowing the SA.
+    hints: u32,
 }
 
 struct Answered {
@@ -72,7 +77,7 @@ impl RequestWindow {
         now: Instant,
     ) {
         let retransmission = Retransmission::start(timers, rng, now);
-        self.outstanding = Some(Outstanding { id, datagrams, retransmission, sent_at: now });
+        self.outstanding = Some(Outstanding { id, datagrams, retransmission, sent_at: now, hints: 0 });
         self.next_request = id + 1;
     }
 
@@ -81,6 +86,13 @@ impl RequestWindow {
     pub(crate) fn completed(&mut self, now: Instant) -> Option<Duration> {
         let outstanding = self.outstanding.take()?;
         (outstanding.retransmission.repeats() == 0).then(|| now - outstanding.sent_at)
+    }
+
+    /// Somebody says that the peer does not know the SA. Counts once for each copy that was sent.
+    pub(crate) fn hinted(&mut self) {
+        if let Some(outstanding) = &mut self.outstanding {
+            outstanding.hints = (outstanding.hints + 1).min(outstanding.retransmission.repeats() + 1);
+        }
     }
 
     /// Stops waiting for a response.
@@ -96,7 +108,12 @@ impl RequestWindow {
     /// What is to be done about the outstanding request; with its datagrams if they are to be sent again.
     pub(crate) fn poll(&mut self, timers: &Timers, rng: &mut ChaCha20Rng, now: Instant) -> (Due, &[Vec<u8>]) {
         match &mut self.outstanding {
-            Some(outstanding) => (outstanding.retransmission.poll(timers, rng, now), &outstanding.datagrams),
+            Some(outstanding) => {
+                let due = outstanding.retransmission.poll(timers, rng, now);
+                //= RFC 7296 §2.4: dead is who left repeated attempts unanswered; hints only shorten the wait.
+                let lost = outstanding.hints >= HINTS_BELIEVED && due == Due::Resend;
+                (if lost { Due::GiveUp } else { due }, &outstanding.datagrams)
+            }
             None => (Due::Wait, &[]),
         }
     }

@@ -31,7 +31,7 @@ impl SecretBytes {
     }
 
     /// A second owner of the same octets; explicit, because every copy is one more to wipe.
-    pub(crate) fn duplicate(&self) -> Self {
+    pub fn duplicate(&self) -> Self {
         Self(self.0.clone())
     }
 }

@@ -9,7 +9,7 @@ use rand_core::Rng;
 use crate::child_sa::Child;
 use crate::config::{Config, ConnectionId, Path};
 use crate::connection::Connection;
-use crate::event::{ChildDownReason, Event, IkeDownReason, Rejection};
+use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSpis, Rejection};
 use crate::identity::Identity;
 use crate::ike_sa::{IkeSa, Task};
 
@@ -35,7 +35,7 @@ pub(crate) enum Action {
     /// A rekeyed IKE SA came into being.
     Insert(Box<IkeSa>),
     /// CHILD SAs and waiting tasks move to another IKE SA.
-    Adopt { into: u64, children: Vec<Child>, tasks: VecDeque<Task> },
+    Adopt { connection: ConnectionId, into: u64, spis: IkeSpis, children: Vec<Child>, tasks: VecDeque<Task> },
     /// An IKE SA became usable for its connection.
     Established { spi: u64, connection: ConnectionId, initial_contact: bool },
     /// An IKE SA took the place of another.

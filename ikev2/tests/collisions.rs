@@ -48,7 +48,7 @@ fn acceptable(a: Move, b: Move, children: usize) -> bool {
 fn established(seed: u64, hybrid: bool) -> Pair {
     let [a, b] = [Side::A, Side::B].map(|side| {
         let mut config = node_config(side, calm());
-        config.post_quantum = hybrid;
+        config.offer_hybrid = hybrid;
         config
     });
     let mut pair = Pair::with_configs(seed, a, b);

@@ -236,3 +236,24 @@ fn the_peer_is_followed_to_a_new_address() {
     assert!(pair.b.saw("PathChanged") >= 1);
     assert_eq!(pair.b.established()[0].path.remote, pair.a.address);
 }
+
+#[test]
+fn a_key_that_is_no_longer_trusted_cuts_the_peer_and_one_that_stays_does_not() {
+    let mut pair = Pair::established(18, calm());
+    let (old, new) = (connection(Side::B).remote_keys, Ed25519Signer::from_seed(&[0x77; 32]).public_key());
+    for (keys, stays) in [(vec![new.clone(), old[0].clone()], true), (vec![new], false)] {
+        let mut config = connection(Side::B);
+        config.remote_keys = keys;
+        let now = pair.now;
+        pair.b.endpoint.set_connection(LINK, config, now);
+        pair.drive_for(Duration::from_millis(200));
+        assert_eq!(pair.a.established().len(), usize::from(stays));
+        assert_eq!(pair.b.established().len(), usize::from(stays));
+    }
+    assert_eq!(pair.b.saw("KeyRemoved"), 1, "{:?}", pair.b.events);
+    assert!(pair.a.children.is_empty() && pair.b.children.is_empty());
+    let now = pair.now;
+    pair.a.endpoint.dial(LINK, now).unwrap();
+    pair.drive_for(Duration::from_secs(1));
+    assert!(pair.a.established().is_empty(), "the old key opens nothing");
+}

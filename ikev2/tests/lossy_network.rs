@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use ikev2::Timers;
-use support::pair::{LINK, Pair, Side, calm, connection};
+use support::pair::{LINK, Pair, calm};
 
 fn restless() -> Timers {
     let mut timers = calm();
@@ -21,12 +21,7 @@ fn rough(seed: u64, loss_percent: u32) -> Pair {
     pair.network.jitter = Duration::from_millis(60);
     pair.network.duplicate_percent = 20;
     pair.network.loss_percent = loss_percent;
-    let now = pair.now;
-    for side in [Side::A, Side::B] {
-        let mut config = connection(side);
-        config.dial = true;
-        pair.node(side).endpoint.set_connection(LINK, config, now);
-    }
+    pair.keep_dialling();
     pair
 }
 
@@ -49,6 +44,7 @@ fn a_tunnel_comes_up_and_lives_through_a_third_of_loss() {
         let (a, b) = (pair.a.established(), pair.b.established());
         assert_eq!((a.len(), b.len()), (1, 1), "seed {seed}");
         assert_eq!(a[0].spis, b[0].spis);
+        pair.settle(Duration::from_secs(30));
         pair.assert_children_match();
         assert!(pair.a.outbound.is_some() && pair.b.outbound.is_some());
     }
@@ -70,6 +66,7 @@ fn reordering_and_duplication_alone_cost_nothing() {
             pair.b.events
         );
         assert_eq!(pair.outbound_violations, [""; 0], "seed {seed}");
+        pair.settle(Duration::from_secs(30));
         pair.assert_children_match();
     }
 }

@@ -31,7 +31,10 @@ fn policy() -> IkePolicy {
 
 /// Ciphers of an IKE SA: from initiator, from responder.
 fn ciphers(keys: &IkeKeys) -> (PayloadCipher, PayloadCipher) {
-    (PayloadCipher::new(keys.cipher, &keys.sk_ei), PayloadCipher::new(keys.cipher, &keys.sk_er))
+    (
+        PayloadCipher::new(keys.cipher, &keys.sk_ei, &keys.sk_ai),
+        PayloadCipher::new(keys.cipher, &keys.sk_er, &keys.sk_ar),
+    )
 }
 
 fn assert_logged(keys: &IkeKeys, capture: &Capture, index: usize) {
@@ -126,7 +129,7 @@ fn both_authentications_verify_and_ours_would_be_the_same_octets() {
         let seed = capture.value(if of_initiator { "seed_a" } else { "seed_b" }, 0);
         let signer = Ed25519Signer::from_seed(&seed.try_into().unwrap());
         assert_eq!(verify_digital_signature(&data, &octets, &[signer.public_key()]), Ok(()));
-        assert_eq!(data[8..], signer.sign(&octets).unwrap());
+        assert_eq!(data[8..], signer.sign(&octets, ikev2::SignatureHash::Identity).unwrap());
     }
 }
 

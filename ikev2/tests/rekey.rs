@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::pair::{LINK, Pair, Side, calm, connection};
+use support::pair::{LINK, Pair, Side, calm, connection, node_config};
 
 fn short() -> ikev2::Timers {
     let mut timers = calm();
@@ -202,5 +202,29 @@ fn further_child_associations_can_be_made_and_deleted() {
     let now = pair.now;
     pair.b.endpoint.delete_child(one, now);
     pair.drive_for(Duration::from_secs(10));
+    pair.assert_one_tunnel();
+}
+
+/// B has no room for the successor, whenever A asks.
+#[test]
+fn a_child_that_cannot_be_rekeyed_is_deleted_at_last_and_made_anew() {
+    let mut timers = calm();
+    timers.child_rekey = Duration::from_secs(20);
+    timers.expiry_grace = Duration::from_secs(40);
+    let mut of_b = node_config(Side::B, calm());
+    of_b.limits.children = 1;
+    let mut pair = Pair::with_configs(21, node_config(Side::A, timers), of_b);
+    let now = pair.now;
+    let mut dialling = connection(Side::A);
+    dialling.dial = true;
+    pair.a.endpoint.set_connection(LINK, dialling, now);
+    pair.b.endpoint.set_connection(LINK, connection(Side::B), now);
+    pair.drive_for(Duration::from_secs(1));
+    let first = *pair.a.children.keys().next().unwrap();
+    pair.drive_for(Duration::from_secs(55));
+    assert!(pair.a.children.contains_key(&first), "refused rekeys leave it alone");
+    assert!(pair.drive_until(Duration::from_secs(60), |pair| !pair.a.children.contains_key(&first)
+        && pair.a.outbound.is_some()));
+    assert_eq!(pair.a.saw("Expired"), 1, "{:?}", pair.a.events);
     pair.assert_one_tunnel();
 }

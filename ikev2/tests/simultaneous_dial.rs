@@ -22,11 +22,7 @@ fn dial_both(seed: u64, skew: Duration, lost: Option<u64>, foreign: bool) -> Pai
     pair.drive_for(skew);
     let now = pair.now;
     pair.b.endpoint.dial(LINK, now).unwrap();
-    for side in [Side::A, Side::B] {
-        let mut config = connection(side);
-        config.dial = true;
-        pair.node(side).endpoint.set_connection(LINK, config, now);
-    }
+    pair.keep_dialling();
     pair
 }
 

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use ikev2::key_exchange::Method;
-use ikev2::sealed_payload::IkeCipher;
+use ikev2::sealed_payload::{IkeCipher, Integrity};
 use ikev2::wire::{ExchangeType, Header};
 use ikev2::{Config, ConnectionConfig, EspAlgorithm, SecretBytes};
 use support::pair::{LINK, Pair, Side, calm, connection, node_config};
@@ -37,6 +37,12 @@ fn dial(pair: &mut Pair) {
     pair.drive_for(Duration::from_secs(3));
 }
 
+/// Offers and accepts this one in addition.
+fn hybrid(config: &mut Config, method: Method) {
+    config.additional_methods = vec![method];
+    config.offer_hybrid = true;
+}
+
 /// Both kinds of rekey, from both sides.
 fn assert_rekeys(pair: &mut Pair) {
     for side in [Side::A, Side::B] {
@@ -61,7 +67,7 @@ fn exchanges(pair: &Pair) -> Vec<ExchangeType> {
 
 #[test]
 fn hybrid_key_exchange_is_used_where_both_want_it_and_kept_in_rekeys() {
-    let mut pair = build(1, |_, config| config.post_quantum = true, |_, _| {});
+    let mut pair = build(1, |_, config| hybrid(config, Method::MlKem768), |_, _| {});
     dial(&mut pair);
     pair.assert_one_tunnel();
     assert_eq!(pair.a.established()[0].key_exchange, "X25519 + ML-KEM-768");
@@ -75,9 +81,66 @@ fn hybrid_key_exchange_is_used_where_both_want_it_and_kept_in_rekeys() {
 }
 
 #[test]
+fn hybrid_key_exchange_is_accepted_from_a_peer_that_offers_it() {
+    let mut pair = build(14, |side, config| config.offer_hybrid = side == Side::A, |_, _| {});
+    dial(&mut pair);
+    pair.assert_one_tunnel();
+    assert_eq!(pair.b.established()[0].key_exchange, "X25519 + ML-KEM-768");
+}
+
+#[test]
+fn each_key_encapsulation_works_and_is_kept_in_rekeys() {
+    for (method, name) in [
+        (Method::MlKem512, "P-384 + ML-KEM-512"),
+        (Method::MlKem768, "P-384 + ML-KEM-768"),
+        (Method::MlKem1024, "P-384 + ML-KEM-1024"),
+    ] {
+        let mut pair = build(
+            12,
+            |_, config| {
+                config.key_exchange_methods = vec![Method::P384];
+                hybrid(config, method);
+            },
+            |_, _| {},
+        );
+        dial(&mut pair);
+        pair.assert_one_tunnel();
+        assert_rekeys(&mut pair);
+        assert_eq!(pair.b.established()[0].key_exchange, name);
+    }
+}
+
+/// Old ciphers fragment like the others.
+#[test]
+fn a_handshake_with_an_old_cipher_is_cut_to_size() {
+    let cipher = IkeCipher::Aes128Cbc(Integrity::HmacSha256);
+    let mut pair = build(
+        13,
+        |_, config| {
+            config.ike_ciphers = vec![cipher];
+            config.fragment_size = 230;
+        },
+        |_, _| {},
+    );
+    dial(&mut pair);
+    pair.assert_one_tunnel();
+    let secured = pair.log.iter().filter(|(_, octets)| Header::decode(octets).unwrap().exchange_code != 34);
+    assert!(
+        secured.clone().count() > 4 && secured.map(|(_, octets)| octets.len()).all(|length| length <= 230)
+    );
+    assert_rekeys(&mut pair);
+}
+
+#[test]
 fn a_classical_peer_is_met_with_classical_key_exchange() {
-    for hybrid in [Side::A, Side::B] {
-        let mut pair = build(2, |side, config| config.post_quantum = side == hybrid, |_, _| {});
+    for with in [Side::A, Side::B] {
+        let configure = |side, config: &mut Config| {
+            config.additional_methods.clear();
+            if side == with {
+                hybrid(config, Method::MlKem768);
+            }
+        };
+        let mut pair = build(2, configure, |_, _| {});
         dial(&mut pair);
         pair.assert_one_tunnel();
         assert_eq!(pair.a.established()[0].key_exchange, "X25519");
@@ -89,7 +152,7 @@ fn a_classical_peer_is_met_with_classical_key_exchange() {
 #[test]
 fn any_fragment_of_a_hybrid_handshake_may_be_lost() {
     for lost in 0..8 {
-        let mut pair = build(3, |_, config| config.post_quantum = true, |_, _| {});
+        let mut pair = build(3, |_, config| hybrid(config, Method::MlKem768), |_, _| {});
         pair.lose.push(lost);
         dial(&mut pair);
         pair.assert_one_tunnel();
@@ -141,6 +204,9 @@ fn each_cipher_works_for_ike_and_for_esp() {
         (IkeCipher::Aes256Gcm16, EspAlgorithm::Aes128Gcm16, 20),
         (IkeCipher::Aes128Gcm16, EspAlgorithm::ChaCha20Poly1305, 36),
         (IkeCipher::ChaCha20Poly1305, EspAlgorithm::Aes256Gcm16, 36),
+        (IkeCipher::Aes256Cbc(Integrity::HmacSha256), EspAlgorithm::Aes256Gcm16, 36),
+        (IkeCipher::Aes256Cbc(Integrity::HmacSha384), EspAlgorithm::Aes256Gcm16, 36),
+        (IkeCipher::Aes128Cbc(Integrity::HmacSha512), EspAlgorithm::Aes128Gcm16, 20),
     ] {
         let mut pair = build(
             7,

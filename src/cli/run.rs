@@ -4,13 +4,14 @@ use super::arguments::{Global, Run};
 use super::check;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use crate::config::{Request, Settings, key};
+use crate::config::load::System;
+use crate::config::{Request, Settings, credentials, key};
 use crate::runtime::{self, RunOptions};
 use crate::telemetry::logging::{self, Format, LogOptions};
 
 pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let request = check::request(&global.config, &run.files, global);
-    let loaded = crate::config::load(&request, &crate::config::load::System);
+    let loaded = crate::config::load(&request, &System);
     let rendered = loaded.diagnostics.render(output.colour_stderr());
     if !rendered.is_empty() {
         output.narrate(rendered.trim_end());
@@ -35,11 +36,14 @@ fn start(settings: Settings, files: Request, run: &Run, log: &LogOptions) -> Res
     let hmac_keys: Result<Vec<_>, _> =
         settings.hmac_keys.iter().map(|wanted| key::load_hmac(wanted.id, &wanted.file)).collect();
     let hmac_keys = hmac_keys.map_err(|error| Failure::new(Exit::BadConfiguration, error.to_string()))?;
+    let credentials =
+        credentials::load(&settings, &System).map_err(|error| Failure::new(Exit::BadConfiguration, error))?;
     let level = logging::start(log).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
     let options = RunOptions {
         settings,
         files,
         key,
+        credentials,
         hmac_keys,
         log_level: Some(level),
         ike_keylog: run.ike_keylog.clone(),

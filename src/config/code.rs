@@ -64,6 +64,12 @@ codes! {
         "The private key file cannot be read or holds no Ed25519 key in PEM (PKCS#8)."
     KeyReadableByOthers "identity/key-readable-by-others" Error
         "Everybody on this host can read or change the private key. `chmod 600` it; if it may have been read, make a new one."
+    UnreadableCertificate "identity/unreadable-certificate" Error
+        "The certificate or its key cannot be read, the two do not belong together, or the certificate does not name this node's `ike.id`."
+    UnreadableSharedKey "identity/unreadable-shared-key" Error
+        "A file with a shared key cannot be read, or is too short for a key."
+    NoSharedKey "identity/no-shared-key" Warning
+        "The registry says that a node proves itself by a shared key, and `ike.shared_keys` has none for it, or the other way round. There will be no link to it."
     KeyMismatch "identity/key-mismatch" Error
         "The private key does not belong to any public key that the registry names for this node. Peers would refuse us."
     NotInRegistry "identity/not-in-registry" Error
@@ -74,6 +80,8 @@ codes! {
         "Two endpoints of one node are the same: one serial number twice, or one family, port and address twice."
     BadPublicKey "registry/bad-public-key" Error
         "A `public_key` is not an Ed25519 public key in PEM (SubjectPublicKeyInfo)."
+    BadAuthority "registry/bad-authority" Error
+        "An `authority` is not an X.509 certificate in PEM."
     NoPublicKey "registry/no-public-key" Error
         "Neither the node nor its organization has a public key, so nobody can be sure who it is."
     DuplicateNode "registry/duplicate-node" Error

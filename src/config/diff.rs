@@ -108,7 +108,9 @@ impl NodeChange {
             keys_added,
             endpoints_removed,
             endpoints_added,
-            identity: old.identity != new.identity,
+            identity: old.identity != new.identity
+                || old.authorities != new.authorities
+                || old.shared_key != new.shared_key,
             routing: steering(old) != steering(new),
         };
         change.is_something().then_some(change)
@@ -146,6 +148,7 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("kernel", old.kernel != new.kernel),
         ("hmac_keys", old.hmac_keys != new.hmac_keys),
         ("require_hmac_from", old.require_hmac_from != new.require_hmac_from),
+        ("ike", old.ike != new.ike),
         ("workers", old.workers != new.workers),
         ("state_dir", old.state_dir != new.state_dir),
         ("control_socket", old.control_socket != new.control_socket),
@@ -168,6 +171,8 @@ mod tests {
         settings.nodes = vec![Node {
             name: NodeName::new("acme", "bravo"),
             public_keys: vec![key(1), key(2)],
+            authorities: Vec::new(),
+            shared_key: false,
             identity: PeerIdentity::Ranet,
             endpoints: vec![endpoint],
             locator,

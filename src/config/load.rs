@@ -8,6 +8,7 @@ use ed25519_dalek::VerifyingKey;
 use zeroize::Zeroizing;
 
 use super::code::Code;
+use super::credentials;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::key;
 use super::node_file::NodeFile;
@@ -106,6 +107,9 @@ pub fn load(request: &Request, host: &dyn Host) -> Loaded {
     };
     let mut diagnostics = loader.diagnostics;
     let settings = resolve::resolve(&node, registry.as_ref(), &facts, &mut diagnostics);
+    if let (Some(settings), Some(section)) = (&settings, &node.ike) {
+        credentials::check(&section.value, settings, host, &mut diagnostics);
+    }
     Loaded { settings: settings.filter(|_| !diagnostics.has_errors()), diagnostics }
 }
 

@@ -13,8 +13,10 @@
 
 mod change_list;
 pub mod code;
+pub mod credentials;
 pub mod diagnostic;
 pub mod diff;
+mod ike_identity;
 pub mod key;
 pub mod load;
 mod node_file;

@@ -48,6 +48,8 @@ record! {
         optional control_socket: String = "/run/viamesh/control.sock",
         /// What the kernel is asked for.
         optional kernel: KernelSection,
+        /// How this node proves itself, and how keys are exchanged.
+        optional ike: IkeSection,
         /// Protocol timers.
         optional timers: TimersSection,
         /// How latency and loss become the cost of a link.
@@ -162,6 +164,32 @@ record! {
         optional fwmark: Mark = "0x76000000",
         /// Protocol number on our routes.
         optional rtproto: u8 = "118",
+    }
+}
+
+record! {
+    /// How this node proves itself to nodes that want a certificate or a shared key, and how keys are exchanged.
+    pub(crate) struct IkeSection called "`ike`", unknown: Error {
+        /// Whether this node offers X25519 and ML-KEM-768 together when it dials, so that nobody who records traffic today reads it with a quantum computer later. Costs one round trip more for each handshake, and some kilobytes. Accepted from others in any case.
+        optional post_quantum: bool = "false",
+        /// How this node names itself to nodes with an `authority` or a `shared_key`: `fqdn:`, `email:`, `ip:`, `keyid:` (hexadecimal) or `dn:` (DER in hexadecimal). To all others, and unless given, it is the name that ranet builds.
+        optional id: String,
+        /// File with this node's X.509 certificate in PEM, followed by those between it and the authority. Shown to nodes with an `authority`. A relative path starts at this file.
+        optional certificate: String,
+        /// File with the private key of the certificate in PEM (PKCS#8): Ed25519, or ECDSA on P-256 or P-384. The node's `private_key` unless given.
+        optional certificate_key: String,
+        /// Keys shared with single nodes.
+        optional shared_keys: Vec<Spanned<SharedKeyEntry>> = "[]",
+    }
+}
+
+record! {
+    /// A key that this node shares with another. The registry says `shared_key: true` of that node.
+    pub(crate) struct SharedKeyEntry called "a shared key", unknown: Error {
+        /// The other node.
+        required node: String,
+        /// File with the key. All of it counts, but for white space at its end.
+        required file: String,
     }
 }
 

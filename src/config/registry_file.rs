@@ -58,6 +58,10 @@ record! {
     pub(crate) struct NodeRemarks called "`remarks.viamesh`", unknown: Warning {
         /// The node's own Ed25519 public key in PEM, instead of its organization's. Old and new key may stand one after the other.
         optional public_key: OneOrMany<String>,
+        /// Certificates in PEM of the authorities that vouch for a node which proves itself by X.509. Its certificate must name its `id`.
+        optional authority: OneOrMany<String>,
+        /// Whether it proves itself by a key that it shares with each node that it talks to (`ike.shared_keys` there).
+        optional shared_key: bool = "false",
         /// How a node that is no ranet or viamesh names itself in IKE: `fqdn:`, `email:`, `ip:`, `keyid:` (hexadecimal) or `dn:` (DER in hexadecimal).
         optional id: String,
         /// Whether others may be reached through it. `false` limits it to `accept`, its addresses and its locator.

@@ -43,6 +43,8 @@ pub struct Settings {
     pub nodes: Vec<Node>,
     /// What the kernel is asked for.
     pub kernel: KernelSettings,
+    /// How this node proves itself besides its key.
+    pub ike: IkeSettings,
     /// Protocol timers.
     pub timers: Timers,
     /// How Babel counts.
@@ -270,8 +272,13 @@ pub enum IfUnreachable {
 pub struct Node {
     /// Its name.
     pub name: NodeName,
-    /// Keys that may sign for it: its own (old and new during a change), else its organization's. Never empty.
+    /// Keys that may sign for it: its own (old and new during a change), else its organization's. Empty only for
+    /// nodes that prove themselves in another way.
     pub public_keys: Vec<VerifyingKey>,
+    /// Authorities that vouch for it, if it proves itself by certificate.
+    pub authorities: Vec<ikev2::Authority>,
+    /// Whether it proves itself by a shared key, and by nothing else.
+    pub shared_key: bool,
     /// How it names itself in IKE.
     pub identity: PeerIdentity,
     /// Where it can be reached.
@@ -290,6 +297,20 @@ pub struct Node {
     pub announce: Vec<IpNet>,
     /// Whether it says it offers the internet; for checks only, Babel decides.
     pub offer_internet: bool,
+}
+
+/// How this node proves itself besides its key, and how keys are exchanged. Secrets are loaded apart
+/// ([`crate::config::credentials`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IkeSettings {
+    /// Whether hybrid key exchange is preferred.
+    pub post_quantum: bool,
+    /// How this node names itself to nodes with authorities or a shared key.
+    pub id: Option<PeerIdentity>,
+    /// File with the certificate chain, and file with its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Files with shared keys.
+    pub shared_keys: Vec<(NodeName, PathBuf)>,
 }
 
 /// How a peer names itself in IKE (RFC 7296 §3.5).
@@ -465,6 +486,7 @@ impl Settings {
             require_hmac_from: Vec::new(),
             nodes: Vec::new(),
             kernel: KernelSettings::default(),
+            ike: IkeSettings::default(),
             timers: Timers::default(),
             cost: CostMap::default(),
             workers: 1,

@@ -38,6 +38,10 @@ pub(crate) struct Trust {
     pub(crate) remote_id: Identity,
     /// Public keys any of which authenticates the peer.
     pub(crate) keys: Vec<[u8; 32]>,
+    /// Authorities whose certificates do so too.
+    pub(crate) authorities: Vec<ikev2::Authority>,
+    /// Whether a shared key does so, and nothing else.
+    pub(crate) shared_key: bool,
 }
 
 /// A CHILD SA as the data path uses it.

@@ -4,14 +4,17 @@ use super::link::{Link, LinkKey, RemoteAddress, Trust};
 use super::link_local::link_local;
 use super::sockets::SocketPlan;
 use crate::config::settings::{
-    Bind, Family, LocalEndpoint, Node as RegistryNode, NodeName, PeerIdentity, RemoteEndpoint, Settings,
-    TUNNEL_MTU_IP4, TUNNEL_MTU_IP6,
+    Bind, Family, LocalEndpoint, Node as RegistryNode, NodeName, RemoteEndpoint, Settings, TUNNEL_MTU_IP4,
+    TUNNEL_MTU_IP6,
 };
 use crate::forwarding::{LinkCounters, LinkId, PrefixTable};
-use ikev2::{ConnectionConfig, Identity, VerifyingKey};
+use ikev2::{ConnectionConfig, SecretBytes, VerifyingKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+
+/// Keys that this node shares with single nodes.
+pub(crate) type SharedKeys = BTreeMap<NodeName, SecretBytes>;
 
 /// A link as it should be, and its IKE connection.
 pub(crate) struct PlannedLink {
@@ -31,6 +34,7 @@ impl LinkPlan {
     pub(crate) fn new(
         settings: &Settings,
         sockets: &SocketPlan,
+        shared_keys: &SharedKeys,
         mut number: impl FnMut(&LinkKey) -> LinkId,
     ) -> Self {
         let mut plan = Self::default();
@@ -42,7 +46,7 @@ impl LinkPlan {
                         peer: peer.name.clone(),
                         remote_serial: remote.serial_number.clone(),
                     };
-                    match planned(settings, sockets, number(&key), local, peer, remote) {
+                    match planned(settings, (sockets, shared_keys), number(&key), local, peer, remote) {
                         Ok(link) => plan.links.push(link),
                         Err(problem) => plan.refused.push(problem),
                     }
@@ -55,7 +59,7 @@ impl LinkPlan {
 
 fn planned(
     settings: &Settings,
-    sockets: &SocketPlan,
+    (sockets, shared_keys): (&SocketPlan, &SharedKeys),
     id: LinkId,
     local: &LocalEndpoint,
     peer: &RegistryNode,
@@ -63,15 +67,21 @@ fn planned(
 ) -> Result<PlannedLink, String> {
     let name = settings.display_name(&peer.name);
     let refuse = |problem: &dyn std::fmt::Display| format!("no link to {name}: {problem}");
-    let local_id = own_identity(settings, local).map_err(|e| refuse(&e))?;
-    let remote_id =
-        peer_identity(&peer.identity, &peer.name, &remote.serial_number).map_err(|e| refuse(&e))?;
+    let by_credentials = peer.shared_key || !peer.authorities.is_empty();
+    let local_id = settings.own_identity(&local.serial_number, by_credentials).map_err(|e| refuse(&e))?;
+    let remote_id = peer.identity.of_endpoint(&peer.name, &remote.serial_number).map_err(|e| refuse(&e))?;
     let keys: Result<Vec<_>, _> =
         peer.public_keys.iter().map(|key| VerifyingKey::from_bytes(&key.to_bytes())).collect();
     let address = remote_address(remote);
     let socket = sockets.index_of(local, settings).ok_or_else(|| refuse(&"its endpoint has no socket"))?;
     let mut connection =
         ConnectionConfig::new(local_id.clone(), remote_id.clone(), keys.map_err(|e| refuse(&e))?);
+    connection.remote_authorities.clone_from(&peer.authorities);
+    connection.prove_by_certificate = !peer.authorities.is_empty() && settings.ike.certificate.is_some();
+    if peer.shared_key {
+        let key = shared_keys.get(&peer.name).ok_or_else(|| refuse(&"no key is shared with it"))?;
+        connection.pre_shared_key = Some(key.duplicate());
+    }
     connection.local_port = local.port;
     connection.local_address = match local.bind {
         Bind::Address(address) => Some(address),
@@ -101,6 +111,8 @@ fn planned(
                 local_id,
                 remote_id,
                 keys: peer.public_keys.iter().map(|key| key.to_bytes()).collect(),
+                authorities: peer.authorities.clone(),
+                shared_key: peer.shared_key,
             },
             accept: accepted_sources(peer),
             path: None,
@@ -116,25 +128,6 @@ fn planned(
             mtu: link_mtu(local.family),
         },
         connection,
-    })
-}
-
-fn own_identity(settings: &Settings, local: &LocalEndpoint) -> Result<Identity, String> {
-    let node = settings.own_node();
-    let identity = node.map_or(&PeerIdentity::Ranet, |node| &node.identity);
-    peer_identity(identity, &settings.name, &local.serial_number)
-}
-
-fn peer_identity(identity: &PeerIdentity, name: &NodeName, serial: &str) -> Result<Identity, String> {
-    Ok(match identity {
-        PeerIdentity::Ranet => Identity::ranet(&name.organization, &name.common_name, serial)
-            .map_err(|error| error.to_string())?,
-        PeerIdentity::Fqdn(name) => Identity::Fqdn(name.clone()),
-        PeerIdentity::Rfc822(name) => Identity::Rfc822(name.clone()),
-        PeerIdentity::Address(IpAddr::V4(address)) => Identity::Ipv4(*address),
-        PeerIdentity::Address(IpAddr::V6(address)) => Identity::Ipv6(*address),
-        PeerIdentity::KeyId(octets) => Identity::KeyId(octets.clone()),
-        PeerIdentity::DistinguishedName(der) => Identity::DistinguishedName(der.clone()),
     })
 }
 

@@ -34,6 +34,7 @@ pub use probes::ClientId;
 pub use reconfigure::Reconfiguration;
 pub use sockets::{SocketPlan, SocketSpec};
 
+use crate::config::credentials::Credentials;
 use crate::config::settings::{Family, Settings};
 use crate::control::{Reply, Request};
 use crate::forwarding::{Down, Forwarding, LinkId, Punt, Stranger};
@@ -68,6 +69,10 @@ const TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Startup {
     /// Signs for the node.
     pub signer: Box<dyn Signer>,
+    /// Certificate and shared keys.
+    pub credentials: Credentials,
+    /// By which certificates of peers are judged; without it none is accepted.
+    pub wall_clock: Option<ikev2::WallClock>,
     /// All randomness of the node comes from this.
     pub seed: [u8; 32],
     /// Babel's sequence number of the last run, if it was kept.
@@ -83,6 +88,7 @@ pub struct Node {
     settings: Settings,
     epoch: Instant,
     sockets: SocketPlan,
+    shared_keys: link_table::SharedKeys,
     ike: ikev2::Endpoint,
     babel: babel::Router,
     links: BTreeMap<LinkId, Link>,
@@ -129,12 +135,15 @@ impl Node {
         let sockets = SocketPlan::new(&settings);
         let mut ike_config = ikev2::Config::new(startup.signer);
         security::configure(&mut ike_config, &settings, startup.keylog);
+        ike_config.certificate = startup.credentials.certificate;
+        ike_config.wall_clock = startup.wall_clock;
         let ike = ikev2::Endpoint::new(ike_config, child_rng(&mut rng));
         let babel = routing::new_router(&settings, startup.seqno, child_rng(&mut rng), now)?;
         let probe_identifier = (rng.next_u32() >> 16) as u16;
         let mut node = Self {
             epoch: now,
             sockets,
+            shared_keys: startup.credentials.shared_keys,
             ike,
             babel,
             links: BTreeMap::new(),
@@ -359,7 +368,7 @@ impl Node {
 
     fn create_links(&mut self, now: Instant) {
         let mut numbers = (0..).map(LinkId);
-        let plan = link_table::LinkPlan::new(&self.settings, &self.sockets, |_| {
+        let plan = link_table::LinkPlan::new(&self.settings, &self.sockets, &self.shared_keys, |_| {
             numbers.next().unwrap_or(LinkId(u32::MAX))
         });
         for text in plan.refused {

@@ -64,6 +64,7 @@ impl Node {
             control_socket: old.control_socket.clone(),
             metrics: old.metrics,
             hmac_keys: old.hmac_keys.clone(),
+            ike: old.ike.clone(),
             require_hmac_from: old.require_hmac_from.clone(),
             ..wanted
         };
@@ -117,14 +118,15 @@ impl Node {
         self.resting.retain(|(_, since)| now.saturating_duration_since(*since) < NUMBER_REST);
         let mut taken: Vec<LinkId> = self.links.keys().copied().collect();
         taken.extend(self.resting.iter().map(|(id, _)| *id));
-        let plan = LinkPlan::new(&self.settings, &self.sockets, |key| match present.get(key) {
-            Some(id) => *id,
-            None => {
-                let free = (0..).map(LinkId).find(|id| !taken.contains(id)).unwrap_or(LinkId(u32::MAX));
-                taken.push(free);
-                free
-            }
-        });
+        let plan =
+            LinkPlan::new(&self.settings, &self.sockets, &self.shared_keys, |key| match present.get(key) {
+                Some(id) => *id,
+                None => {
+                    let free = (0..).map(LinkId).find(|id| !taken.contains(id)).unwrap_or(LinkId(u32::MAX));
+                    taken.push(free);
+                    free
+                }
+            });
         for text in plan.refused {
             self.events.push_back(NodeEvent::Trouble { text });
         }

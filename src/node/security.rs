@@ -25,6 +25,7 @@ pub(super) fn configure(config: &mut ikev2::Config, settings: &Settings, keylog:
     set_timers(&mut config.timers, &settings.timers);
     config.spi_placement = ikev2::SpiPlacement { workers: u32::from(settings.workers.max(1)) };
     config.keylog = keylog;
+    config.offer_hybrid = settings.ike.post_quantum;
 }
 
 /// The intervals of IKE that the node file can change.

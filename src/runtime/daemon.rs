@@ -9,6 +9,7 @@ use super::{
     Clock, Snapshot, SocketConfig, TunConfig, TunLinux, UdpSocketLinux, UdpTransport, WorkerHandle,
     event_loop,
 };
+use crate::config::credentials::Credentials;
 use crate::config::settings::{Bind, Settings};
 use crate::control::Server;
 use crate::forwarding::Forwarding;
@@ -17,7 +18,7 @@ use crate::telemetry::logging::LogLevel;
 use crate::telemetry::{Health, HealthCode};
 use arc_swap::ArcSwap;
 use ed25519_dalek::SigningKey;
-use ikev2::Ed25519Signer;
+use ikev2::{Ed25519Signer, WallClock};
 use srv6::hmac::HmacKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub struct RunOptions {
     pub hmac_keys: Vec<HmacKey>,
     /// Changes the log level, if the process has a log.
     pub log_level: Option<LogLevel>,
+    /// Certificate and shared keys.
+    pub credentials: Credentials,
     /// Where key material goes, if a person asked for it.
     pub ike_keylog: Option<PathBuf>,
 }
@@ -61,6 +64,8 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     getrandom::fill(&mut seed).map_err(|error| StartError::new(format!("no randomness: {error}")))?;
     let startup = Startup {
         signer: Box::new(Ed25519Signer::from_seed(&options.key.to_bytes())),
+        credentials: options.credentials,
+        wall_clock: wall_clock(&clock),
         seed,
         seqno: seqno_file.read(),
         keylog: key_log.is_some(),
@@ -188,4 +193,10 @@ fn open_key_log(path: Option<PathBuf>) -> Result<Option<KeyLog>, StartError> {
         "keys are being written to files: whoever reads them can decrypt all traffic. For debugging only"
     );
     Ok(Some(log))
+}
+
+/// What the time of day is now. `None` if the host's clock stands before 1970.
+fn wall_clock(clock: &Clock) -> Option<WallClock> {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(WallClock { at: clock.now(), since_epoch })
 }

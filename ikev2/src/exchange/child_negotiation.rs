@@ -232,20 +232,29 @@ fn read_agreement(
     Ok(Agreed { suite: choice.suite, spi_out, nonce_r, secrets, ts_local, ts_remote, additional: None })
 }
 
-/// The method that INVALID_KE_PAYLOAD asks for, if it is one of ours and not the one that was refused.
-//= RFC 7296 §1.3: the initiator retries with the group named there.
-pub(crate) fn other_method(
-    sa: &IkeSa,
-    shared: &Shared,
+/// The method that INVALID_KE_PAYLOAD asks for, if it is one of these and not the one that was refused.
+//= RFC 7296 §1.2, §1.3: the initiator retries with the group named there.
+pub(crate) fn requested_method(
     error: &Notify,
+    methods: &[Method],
     refused: Option<&KeyExchange>,
 ) -> Option<Method> {
     if error.kind != notify::INVALID_KE_PAYLOAD {
         return None;
     }
     let wanted = u16::from_be_bytes(error.data.as_slice().try_into().ok()?);
-    let method = policy(sa, shared)?.methods.into_iter().find(|method| method.code() == wanted)?;
+    let method = methods.iter().copied().find(|method| method.code() == wanted)?;
     (Some(method) != refused.map(KeyExchange::method)).then_some(method)
+}
+
+/// The same for a refused CHILD SA.
+pub(crate) fn other_method(
+    sa: &IkeSa,
+    shared: &Shared,
+    error: &Notify,
+    refused: Option<&KeyExchange>,
+) -> Option<Method> {
+    requested_method(error, &policy(sa, shared)?.methods, refused)
 }
 
 /// Tries a refused exchange again later; each refusal in a row doubles the wait.

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use crate::authentication::{SignedOctets, digital_signature, shared_key_code, signing_key};
 use crate::child_sa::{Agreement, install};
-use crate::config::{ConnectionConfig, ConnectionId};
-use crate::error::{Unsupported, Violation};
+use crate::config::ConnectionId;
+use crate::error::Violation;
 use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
 use crate::exchange::ike_sa_init::{Responded, Transcript};
+use crate::exchange::proof::{self, Proven, prove, verify};
 use crate::exchange::{Contents, Pending, Refusal, child_negotiation};
-use crate::ike_sa::{IkeSa, Phase, Secured, Want};
+use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::shared::{Action, Shared};
 use crate::traffic_selectors::{EVERYTHING, covers, narrow};
-use crate::wire::registry::{auth_method, certificate, notify, protocol};
+use crate::wire::registry::{notify, protocol};
 use crate::wire::{ExchangeType, Identification, Notify, Payload};
 
 /// What the initiator keeps until the response.
@@ -63,19 +63,17 @@ fn request(
     let (connection, secured) = (sa.connection.ok_or(gone)?, sa.secured.as_ref().ok_or(gone)?);
     let (worker, childless, restarted) = {
         let entry = shared.connections.get(&connection).ok_or(gone)?;
-        if entry.config.pre_shared_key.is_none() && !sa.peer.signature_identity {
-            let method = Unsupported::AuthenticationMethod(auth_method::DIGITAL_SIGNATURE);
-            return Err(DialFailure::Unsupported(method));
-        }
         (entry.config.worker, entry.config.childless && sa.peer.childless, entry.established.is_empty())
     };
+    let entry = shared.connections.get(&connection).ok_or(gone)?;
+    let id = Identification::from(&entry.config.local_id);
+    let auth = prove(sa, shared, secured, &entry.config, transcript, &id)?;
     let spi_in = (!childless).then(|| shared.allocate_inbound_spi(worker));
     let entry = shared.connections.get(&connection).ok_or(gone)?;
     let config = &entry.config;
-    let id = Identification::from(&config.local_id);
-    let auth = prove(shared, secured, config, transcript, &id, true).ok_or(DialFailure::NoSigner)?;
     let mut payloads = vec![Payload::IdentificationInitiator(id)];
-    payloads.extend(own_certificate(shared));
+    payloads.extend(proof::own_certificates(shared, config));
+    payloads.extend(proof::request(std::iter::once(config)));
     //= RFC 7296 §2.4: INITIAL_CONTACT only if this is the only SA between the two identities.
     if restarted && has_unique_identities(shared, connection) {
         payloads.push(Payload::Notify(Notify::new(notify::INITIAL_CONTACT, vec![])));
@@ -87,8 +85,13 @@ fn request(
         payloads.push(Payload::TrafficSelectorInitiator(EVERYTHING.to_vec()));
         payloads.push(Payload::TrafficSelectorResponder(EVERYTHING.to_vec()));
     }
+    payloads.extend(shared.config.mobike.then(mobike_supported));
     payloads.push(Payload::VendorId(shared.config.vendor_id.clone()));
     Ok((payloads, spi_in))
+}
+
+fn mobike_supported() -> Payload {
+    Payload::Notify(Notify::new(notify::MOBIKE_SUPPORTED, vec![]))
 }
 
 /// Several links between the same two identities must not declare each other dead.
@@ -96,89 +99,6 @@ fn has_unique_identities(shared: &Shared, connection: ConnectionId) -> bool {
     let Some(entry) = shared.connections.get(&connection) else { return false };
     let key = (entry.config.remote_id.clone(), entry.config.local_id.clone());
     shared.by_identities.get(&key).is_some_and(|connections| connections.len() == 1)
-}
-
-fn own_certificate(shared: &Shared) -> Option<Payload> {
-    let encoding = certificate::RAW_PUBLIC_KEY;
-    let data = || shared.config.signer.public_key().to_spki_der();
-    shared.config.send_certificate.then(|| Payload::Certificate { encoding, data: data() })
-}
-
-/// Our AUTH payload; `None` if the key cannot be used.
-fn prove(
-    shared: &Shared,
-    secured: &Secured,
-    config: &ConnectionConfig,
-    transcript: &Transcript,
-    id: &Identification,
-    as_initiator: bool,
-) -> Option<Payload> {
-    let octets = signed_octets(secured, transcript, &id.octets(), as_initiator);
-    let (method, data) = match &config.pre_shared_key {
-        Some(secret) => {
-            let code = shared_key_code(secured.keys.prf, secret, &octets);
-            (auth_method::SHARED_KEY, code.expose().to_vec())
-        }
-        None => {
-            let signature = shared.config.signer.sign(&octets).ok()?;
-            (auth_method::DIGITAL_SIGNATURE, digital_signature(&signature))
-        }
-    };
-    Some(Payload::Authentication { method, data })
-}
-
-/// Octets that the initiator's or the responder's AUTH covers.
-fn signed_octets(secured: &Secured, transcript: &Transcript, id: &[u8], of_initiator: bool) -> Vec<u8> {
-    let keys = &secured.keys;
-    let (first_message, nonce, sk_p) = if of_initiator {
-        (&transcript.request, &transcript.nonce_r, &keys.sk_pi)
-    } else {
-        (&transcript.response, &transcript.nonce_i, &keys.sk_pr)
-    };
-    let intermediate = &transcript.intermediate;
-    SignedOctets { first_message, nonce, prf: keys.prf, sk_p, identification: id, intermediate }.concatenate()
-}
-
-/// Checks the peer's AUTH payload against what the connection demands. Returns the public key that it proves.
-fn verify(
-    secured: &Secured,
-    config: &ConnectionConfig,
-    transcript: &Transcript,
-    contents: Contents<'_>,
-    id: &Identification,
-    of_initiator: bool,
-) -> Result<Option<[u8; 32]>, Violation> {
-    check_certificates(contents, config)?;
-    let octets = signed_octets(secured, transcript, &id.octets(), of_initiator);
-    let (method, data) = contents.authentication()?;
-    match (method, &config.pre_shared_key) {
-        (auth_method::SHARED_KEY, Some(secret)) => {
-            let expected = shared_key_code(secured.keys.prf, secret, &octets);
-            let given = crate::secret::SecretBytes::new(data.to_vec());
-            if given == expected {
-                Ok(None)
-            } else {
-                Err(Violation::Authentication("the shared key differs"))
-            }
-        }
-        (auth_method::DIGITAL_SIGNATURE, None) => {
-            signing_key(data, &octets, &config.remote_keys).map(|key| Some(key.to_bytes()))
-        }
-        _ => Err(Violation::Authentication("another method than configured")),
-    }
-}
-
-/// A raw public key in a CERT payload must be a pinned one; it is never a source of trust.
-//= RFC 7670 §3
-fn check_certificates(contents: Contents<'_>, config: &ConnectionConfig) -> Result<(), Violation> {
-    let mut raw_keys =
-        contents.certificates().filter(|(encoding, _)| *encoding == certificate::RAW_PUBLIC_KEY);
-    let pinned = |data: &[u8]| config.remote_keys.iter().any(|key| key.to_spki_der() == data);
-    if raw_keys.all(|(_, data)| pinned(data)) {
-        Ok(())
-    } else {
-        Err(Violation::Authentication("the presented key is not the pinned one"))
-    }
 }
 
 /// Takes the response, which is the responder's proof.
@@ -189,15 +109,18 @@ pub(crate) fn finish(
     contents: Contents<'_>,
     now: Instant,
 ) {
-    if let Err(failure) = check_response(sa, shared, &initiation, contents) {
-        initiation.release(shared);
-        if matches!(failure, DialFailure::NotAuthentic(_)) {
-            // The peer believes that the SA is up: tell it otherwise.
-            //= RFC 7296 §2.21.2
-            say_farewell(sa, shared, now);
+    match check_response(sa, shared, &initiation, contents, now) {
+        Ok(proven) => sa.proven = Some(proven),
+        Err(failure) => {
+            initiation.release(shared);
+            if matches!(failure, DialFailure::NotAuthentic(_)) {
+                // The peer believes that the SA is up: tell it otherwise.
+                //= RFC 7296 §2.21.2
+                say_farewell(sa, shared, now);
+            }
+            abandon(sa, shared, failure, now);
+            return;
         }
-        abandon(sa, shared, failure, now);
-        return;
     }
     let (Some(connection), Some(spi_in)) = (sa.connection, initiation.spi_in) else {
         establish(sa, shared, contents, false, now);
@@ -240,11 +163,12 @@ fn say_farewell(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
 }
 
 fn check_response(
-    sa: &mut IkeSa,
+    sa: &IkeSa,
     shared: &Shared,
     initiation: &Initiation,
     contents: Contents<'_>,
-) -> Result<(), DialFailure> {
+    now: Instant,
+) -> Result<Proven, DialFailure> {
     let missing = DialFailure::Violation(Violation::Missing("IDr"));
     let config = sa.connection.and_then(|id| shared.connections.get(&id)).map(|entry| &entry.config);
     let (Some(config), Some(secured)) = (config, &sa.secured) else { return Err(missing) };
@@ -254,9 +178,8 @@ fn check_response(
     if id.identity() != Ok(config.remote_id.clone()) {
         return Err(DialFailure::NotAuthentic(Violation::Authentication("the peer has another identity")));
     }
-    let key = verify(secured, config, &initiation.transcript, contents, id, false);
-    sa.peer.key = key.map_err(DialFailure::NotAuthentic)?;
-    Ok(())
+    verify(sa, shared, secured, config, &initiation.transcript, contents, id, now)
+        .map_err(DialFailure::NotAuthentic)
 }
 
 type FirstChild =
@@ -293,7 +216,11 @@ fn establish(
     sa.established = Some(now);
     sa.announced = true;
     sa.rekey_at = Some(now + crate::child_sa::jittered(shared.config.timers.ike_rekey, shared));
+    sa.expire_at = Some(now + shared.config.timers.ike_rekey + shared.config.timers.expiry_grace);
     sa.peer.ours = contents.has_vendor_id(&shared.config.vendor_id);
+    //= RFC 4555 §3.1
+    sa.peer.mobike = shared.config.mobike && contents.has_notify(notify::MOBIKE_SUPPORTED);
+    sa.peer.we_began = sa.initiator;
     shared.events.push_back(Event::IkeUp {
         connection,
         spis: sa.spis(),
@@ -328,20 +255,22 @@ pub(crate) fn respond(
     let (Some(entry), Some(secured)) = (shared.connections.get(&connection), &sa.secured) else {
         return Err(failed(Rejection::UnknownPeer));
     };
-    let key = verify(secured, &entry.config, transcript, contents, id_i, true)
-        .map_err(|_| failed(Rejection::NotAuthentic))?;
+    let proven = verify(sa, shared, secured, &entry.config, transcript, contents, id_i, now);
+    let proven = proven.map_err(|_| failed(Rejection::NotAuthentic))?;
     let id_r = Identification::from(&entry.config.local_id);
     //= CVE-2024-2357's lesson: without a signature of our own there is no SA either.
-    let auth = prove(shared, secured, &entry.config, transcript, &id_r, false);
-    let auth = auth.ok_or_else(|| failed(Rejection::NotAuthentic))?;
+    let auth = prove(sa, shared, secured, &entry.config, transcript, &id_r);
+    let auth = auth.map_err(|_| failed(Rejection::NotAuthentic))?;
+    let certificates = proof::own_certificates(shared, &entry.config);
     sa.connection = Some(connection);
-    sa.peer.key = key;
+    sa.proven = Some(proven);
     let mut payloads = vec![Payload::IdentificationResponder(id_r)];
-    payloads.extend(own_certificate(shared));
+    payloads.extend(certificates);
     payloads.push(auth);
     let initial_contact = contents.has_notify(notify::INITIAL_CONTACT);
     establish(sa, shared, contents, initial_contact, now);
     payloads.extend(respond_child(sa, shared, connection, transcript, contents, now));
+    payloads.extend(sa.peer.mobike.then(mobike_supported));
     payloads.push(Payload::VendorId(shared.config.vendor_id.clone()));
     Ok(payloads)
 }

@@ -6,14 +6,16 @@ use crate::admission::Admitted;
 use crate::config::{Config, ConnectionId, Path};
 use crate::error::{Unsupported, Violation};
 use crate::event::{DialFailure, Rejection};
-use crate::exchange::{Contents, Pending, ike_auth, ike_intermediate};
+use crate::exchange::child_negotiation::{key_exchange_payload, requested_method};
+use crate::exchange::{Contents, Pending, ike_auth, ike_intermediate, proof};
 use crate::ike_sa::{IkeSa, PeerFacts, Phase, Secured};
 use crate::key_exchange::{KeyExchange, Method};
 use crate::key_schedule::{Freshness, IkeKeys, Prf};
 use crate::nat_detection;
 use crate::proposal::{IkePolicy, IkeSuite};
 use crate::shared::Shared;
-use crate::wire::registry::{notify, signature_hash};
+use crate::signature::{HashSet, SignatureHash};
+use crate::wire::registry::notify;
 use crate::wire::{ExchangeType, Header, Message, Notify, Payload};
 
 /// Answers that make us start over (COOKIE, INVALID_KE_PAYLOAD) before we take the peer for hostile.
@@ -64,14 +66,23 @@ impl Responded {
     }
 }
 
-/// What we offer and accept for IKE SAs.
+/// What we accept for IKE SAs.
 pub(crate) fn policy(config: &Config) -> IkePolicy {
     IkePolicy {
         ciphers: config.ike_ciphers.clone(),
         prfs: vec![Prf::HmacSha256, Prf::HmacSha384, Prf::HmacSha512],
         methods: config.key_exchange_methods.clone(),
-        additional: if config.post_quantum { vec![Method::MlKem768] } else { vec![] },
+        additional: config.additional_methods.clone(),
     }
+}
+
+/// What we offer when we dial.
+fn offered(config: &Config) -> IkePolicy {
+    let mut policy = policy(config);
+    if !config.offer_hybrid {
+        policy.additional.clear();
+    }
+    policy
 }
 
 /// Starts a new IKE SA towards the connection's remote address.
@@ -93,11 +104,11 @@ fn send(sa: &mut IkeSa, shared: &mut Shared, mut initiation: Initiation, now: In
     //= RFC 7296 §2.6: the COOKIE notification MUST be the first payload.
     payloads
         .extend(initiation.cookie.clone().map(|cookie| Payload::Notify(Notify::new(notify::COOKIE, cookie))));
-    payloads.push(Payload::SecurityAssociation(policy(&shared.config).offer(&[])));
+    payloads.push(Payload::SecurityAssociation(offered(&shared.config).offer(&[])));
     payloads.push(key_exchange_payload(&initiation.exchange));
     payloads.push(Payload::Nonce(initiation.nonce.clone()));
     payloads.extend(nat_detection::notifications((sa.local_spi, 0), &sa.path, &mut shared.rng));
-    payloads.extend(capabilities(true, shared.config.post_quantum));
+    payloads.extend(capabilities(true, !offered(&shared.config).additional.is_empty()));
     let header = sa.header(ExchangeType::IkeSaInit, false, 0);
     let datagram = Message { header, payloads }.encode();
     initiation.request.clone_from(&datagram);
@@ -107,13 +118,9 @@ fn send(sa: &mut IkeSa, shared: &mut Shared, mut initiation: Initiation, now: In
     sa.pending = Some(Pending::IkeSaInit(Box::new(initiation)));
 }
 
-fn key_exchange_payload(exchange: &KeyExchange) -> Payload {
-    Payload::KeyExchange { method: exchange.method().code(), data: exchange.public().to_vec() }
-}
-
 /// What both sides announce.
 fn capabilities(fragmentation: bool, intermediate: bool) -> Vec<Payload> {
-    let hashes = signature_hash::IDENTITY.to_be_bytes().to_vec();
+    let hashes = SignatureHash::ALL.iter().flat_map(|hash| hash.code().to_be_bytes()).collect();
     let mut notifies = Vec::new();
     if fragmentation {
         notifies.push(Notify::new(notify::FRAGMENTATION_SUPPORTED, vec![]));
@@ -127,14 +134,14 @@ fn capabilities(fragmentation: bool, intermediate: bool) -> Vec<Payload> {
 
 fn peer_facts(contents: Contents<'_>, spis: (u64, u64), path: &Path) -> PeerFacts {
     let hashes = contents.notify(notify::SIGNATURE_HASH_ALGORITHMS).map_or(&[][..], |notify| &notify.data);
-    let (hashes, _) = hashes.as_chunks::<2>();
     PeerFacts {
         ours: false,
         nat: nat_detection::evaluate(contents.notifies(), spis, path),
         fragmentation: contents.has_notify(notify::FRAGMENTATION_SUPPORTED),
-        signature_identity: hashes.contains(&signature_hash::IDENTITY.to_be_bytes()),
+        signature_hashes: HashSet::parse(hashes),
         childless: contents.has_notify(notify::CHILDLESS_IKEV2_SUPPORTED),
-        key: None,
+        mobike: false,
+        we_began: false,
     }
 }
 
@@ -195,6 +202,7 @@ fn accept(
     payloads.extend(nat_detection::notifications((sa.remote_spi, sa.local_spi), &path, &mut shared.rng));
     payloads.extend(capabilities(sa.peer.fragmentation, choice.suite.additional.is_some()));
     payloads.push(Payload::Notify(Notify::new(notify::CHILDLESS_IKEV2_SUPPORTED, vec![])));
+    payloads.extend(proof::request(shared.connections.values().map(|entry| &entry.config)));
     let response = Message { header: sa.header(ExchangeType::IkeSaInit, true, 0), payloads }.encode();
     shared.transmit(path, std::slice::from_ref(&response));
     sa.window.answered(0, datagram, vec![response.clone()]);
@@ -260,29 +268,22 @@ pub(crate) fn finish(sa: &mut IkeSa, shared: &mut Shared, path: Path, datagram: 
 
 /// COOKIE and INVALID_KE_PAYLOAD lead to another request with the same SPI, nonce and number.
 fn restart(sa: &mut IkeSa, shared: &mut Shared, mut initiation: Initiation, refusal: &Notify, now: Instant) {
-    let wanted = <[u8; 2]>::try_from(refusal.data.as_slice()).ok().map(u16::from_be_bytes);
-    let offered = |code| policy(&shared.config).methods.into_iter().find(|method| method.code() == code);
+    let methods = policy(&shared.config).methods;
+    let other = requested_method(refusal, &methods, Some(&initiation.exchange));
     let repeatable = initiation.restarts < MAX_RESTARTS;
     match refusal.kind {
         //= RFC 7296 §2.6: 1 to 64 octets
         notify::COOKIE if repeatable && (1..=64).contains(&refusal.data.len()) => {
             initiation.cookie = Some(refusal.data.clone());
         }
-        notify::INVALID_KE_PAYLOAD if repeatable => match wanted.and_then(offered) {
-            Some(method) if method != initiation.exchange.method() => {
-                initiation.exchange = KeyExchange::initiate(method, &mut shared.rng);
-            }
-            _ => {
+        _ => match other.filter(|_| repeatable) {
+            Some(method) => initiation.exchange = KeyExchange::initiate(method, &mut shared.rng),
+            None => {
                 initiation.noted = Some(refusal.kind);
                 sa.pending = Some(Pending::IkeSaInit(Box::new(initiation)));
                 return;
             }
         },
-        kind => {
-            initiation.noted = Some(kind);
-            sa.pending = Some(Pending::IkeSaInit(Box::new(initiation)));
-            return;
-        }
     }
     initiation.restarts += 1;
     send(sa, shared, initiation, now);
@@ -301,7 +302,7 @@ fn accept_response(
     if spi_r == 0 {
         return Err(Violation::Forbidden("responder SPI"));
     }
-    let suite = policy(&shared.config).confirm(contents.sa()?)?.suite;
+    let suite = offered(&shared.config).confirm(contents.sa()?)?.suite;
     let (method, public) = contents.key_exchange()?.ok_or(Violation::Missing("KE"))?;
     if method != initiation.exchange.method().code() || suite.method != initiation.exchange.method() {
         return Err(Violation::NotOffered("a key exchange method"));

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::event::IkeDownReason;
-use crate::exchange::{Contents, Pending, Refusal, delete, rekey_ike_sa};
+use crate::exchange::{Contents, Pending, Refusal, address_update, delete, rekey_ike_sa};
 use crate::ike_sa::IkeSa;
 use crate::shared::Shared;
 use crate::wire::registry::notify;
@@ -35,5 +35,7 @@ pub(crate) fn respond(
         let reason = if deleted.ike_sa { IkeDownReason::DeletedByPeer } else { IkeDownReason::ProtocolError };
         sa.ending = Some(reason);
     }
-    Ok(deleted.answer)
+    let mut answer = deleted.answer;
+    answer.extend(address_update::respond(sa, shared, contents));
+    Ok(answer)
 }

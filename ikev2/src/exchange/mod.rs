@@ -1,6 +1,7 @@
 //! One exchange per file, each with up to three verbs: `start` sends the request, `respond` answers the
 //! peer's, `finish` takes the response to ours.
 
+pub(crate) mod address_update;
 mod child_negotiation;
 mod contents;
 mod create_child_sa;
@@ -10,6 +11,7 @@ pub(crate) mod ike_followup_ke;
 pub(crate) mod ike_intermediate;
 pub(crate) mod ike_sa_init;
 mod informational;
+pub(crate) mod proof;
 mod rekey_child_sa;
 mod rekey_ike_sa;
 
@@ -37,6 +39,8 @@ pub(crate) enum Pending {
     DeleteChild { spi_in: u32, reason: ChildDownReason },
     DeleteIke(IkeDownReason),
     Liveness,
+    UpdateAddresses(address_update::Update),
+    RoutabilityCheck(address_update::Update),
 }
 
 /// Why a request is refused, and what the response says.
@@ -87,6 +91,8 @@ pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, want: Want, now: Instan
         Want::RekeyIke => rekey_ike_sa::start(sa, shared, None, now),
         Want::DeleteIke(reason) => delete::start_ike(sa, shared, reason, now),
         Want::Liveness => informational::start(sa, shared, now),
+        Want::UpdateAddresses => address_update::start(sa, shared, now),
+        Want::RoutabilityCheck => address_update::start_check(sa, shared, now),
     }
 }
 
@@ -157,6 +163,8 @@ pub(crate) fn finish(
             Ok(())
         }
         Pending::Liveness => Ok(()),
+        Pending::UpdateAddresses(update) => address_update::finish(sa, &update, contents, false),
+        Pending::RoutabilityCheck(update) => address_update::finish(sa, &update, contents, true),
     }
 }
 
@@ -171,8 +179,10 @@ pub(crate) fn exchange_of(pending: &Pending) -> ExchangeType {
         Pending::CreateChild(creation) => create(creation.is_following()),
         Pending::RekeyChild(rekey) => create(rekey.is_following()),
         Pending::RekeyIke(rekey) => create(rekey.is_following()),
-        Pending::DeleteChild { .. } | Pending::DeleteIke(_) | Pending::Liveness => {
-            ExchangeType::Informational
-        }
+        Pending::DeleteChild { .. }
+        | Pending::DeleteIke(_)
+        | Pending::Liveness
+        | Pending::UpdateAddresses(_)
+        | Pending::RoutabilityCheck(_) => ExchangeType::Informational,
     }
 }

@@ -7,7 +7,7 @@ use crate::collision::{Outcome, compare};
 use crate::error::Violation;
 use crate::event::{Event, IkeDownReason, IkeSpis};
 use crate::exchange::child_negotiation::{
-    agree, complete_exchange, further_payloads, key_exchange_payload, retry,
+    agree, complete_exchange, further_payloads, key_exchange_payload, requested_method, retry,
 };
 use crate::exchange::ike_followup_ke::{self, HalfMade as Following};
 use crate::exchange::ike_sa_init::policy;
@@ -115,7 +115,9 @@ pub(crate) fn finish(
     if let Some(error) = contents.error() {
         if rekey.passive.is_some() {
             adopt(sa, shared, rekey.passive, now);
-        } else if let Some(method) = other_method(shared, error, &rekey) {
+        } else if let Some(method) =
+            requested_method(error, &policy(&shared.config).methods, Some(&rekey.exchange))
+        {
             start(sa, shared, Some(method), now);
         } else {
             retry(sa, shared, Want::RekeyIke, now);
@@ -190,14 +192,6 @@ fn conclude_own(sa: &mut IkeSa, shared: &mut Shared, rekey: Rekey, agreed: &Agre
     }
 }
 
-fn other_method(shared: &Shared, error: &crate::wire::Notify, rekey: &Rekey) -> Option<Method> {
-    let wanted = u16::from_be_bytes(error.data.as_slice().try_into().ok()?);
-    let known = error.kind == notify::INVALID_KE_PAYLOAD;
-    let method =
-        policy(&shared.config).methods.into_iter().find(|method| known && method.code() == wanted)?;
-    (method != rekey.exchange.method()).then_some(method)
-}
-
 /// An IKE SPI as it stands in a proposal.
 fn spi_of(octets: &[u8]) -> Option<u64> {
     let spi = u64::from_be_bytes(octets.try_into().ok()?);
@@ -220,9 +214,11 @@ fn successor(
     new.remote_spi = remote_spi;
     new.connection = sa.connection;
     new.peer = sa.peer;
+    new.proven.clone_from(&sa.proven);
     new.phase = Phase::Established;
     new.established = Some(now);
     new.rekey_at = Some(now + jittered(shared.config.timers.ike_rekey, shared));
+    new.expire_at = Some(now + shared.config.timers.ike_rekey + shared.config.timers.expiry_grace);
     if let Some(secured) = &sa.secured {
         let keys = secured.keys.rekeyed(suite.prf, suite.cipher, secrets, fresh);
         new.secured = Some(Secured::new(suite, keys, initiator));
@@ -262,11 +258,15 @@ fn adopt(sa: &mut IkeSa, shared: &mut Shared, passive: Option<Passive>, now: Ins
         return;
     }
     announce(sa, shared, passive.local_spi, passive.spis, false);
-    shared.actions.push_back(Action::Adopt {
-        into: passive.local_spi,
-        children: std::mem::take(&mut sa.children),
-        tasks: std::mem::take(&mut sa.tasks),
-    });
+    if let Some(connection) = sa.connection {
+        shared.actions.push_back(Action::Adopt {
+            connection,
+            into: passive.local_spi,
+            spis: passive.spis,
+            children: std::mem::take(&mut sa.children),
+            tasks: std::mem::take(&mut sa.tasks),
+        });
+    }
     sa.phase = Phase::Replaced { until: now + DELETE_GRACE, by: passive.local_spi };
 }
 

@@ -90,6 +90,7 @@ pub(crate) mod transform {
 
 /// Encryption transform IDs.
 pub(crate) mod encryption {
+    pub(crate) const AES_CBC: u16 = 12;
     pub(crate) const AES_GCM_16: u16 = 20;
     pub(crate) const CHACHA20_POLY1305: u16 = 28;
 }
@@ -97,6 +98,9 @@ pub(crate) mod encryption {
 /// Integrity transform IDs.
 pub(crate) mod integrity {
     pub(crate) const NONE: u16 = 0;
+    pub(crate) const HMAC_SHA2_256_128: u16 = 12;
+    pub(crate) const HMAC_SHA2_384_192: u16 = 13;
+    pub(crate) const HMAC_SHA2_512_256: u16 = 14;
 }
 
 /// Pseudo-random function transform IDs.
@@ -110,8 +114,11 @@ pub(crate) mod prf {
 pub(crate) mod key_exchange {
     pub(crate) const NONE: u16 = 0;
     pub(crate) const SECP256R1: u16 = 19;
+    pub(crate) const SECP384R1: u16 = 20;
     pub(crate) const CURVE25519: u16 = 31;
+    pub(crate) const ML_KEM_512: u16 = 35;
     pub(crate) const ML_KEM_768: u16 = 36;
+    pub(crate) const ML_KEM_1024: u16 = 37;
 }
 
 /// Notify message types (RFC 7296 §3.10.1 and later registrations).
@@ -120,11 +127,13 @@ pub(crate) mod notify {
     pub(crate) const INVALID_IKE_SPI: u16 = 4;
     pub(crate) const INVALID_MAJOR_VERSION: u16 = 5;
     pub(crate) const INVALID_SYNTAX: u16 = 7;
+    pub(crate) const INVALID_SPI: u16 = 11;
     pub(crate) const NO_PROPOSAL_CHOSEN: u16 = 14;
     pub(crate) const INVALID_KE_PAYLOAD: u16 = 17;
     pub(crate) const AUTHENTICATION_FAILED: u16 = 24;
     pub(crate) const NO_ADDITIONAL_SAS: u16 = 35;
     pub(crate) const TS_UNACCEPTABLE: u16 = 38;
+    pub(crate) const UNEXPECTED_NAT_DETECTED: u16 = 41;
     pub(crate) const TEMPORARY_FAILURE: u16 = 43;
     pub(crate) const CHILD_SA_NOT_FOUND: u16 = 44;
     pub(crate) const STATE_NOT_FOUND: u16 = 47;
@@ -137,6 +146,10 @@ pub(crate) mod notify {
     pub(crate) const USE_TRANSPORT_MODE: u16 = 16391;
     pub(crate) const REKEY_SA: u16 = 16393;
     pub(crate) const ESP_TFC_PADDING_NOT_SUPPORTED: u16 = 16394;
+    pub(crate) const MOBIKE_SUPPORTED: u16 = 16396;
+    pub(crate) const UPDATE_SA_ADDRESSES: u16 = 16400;
+    pub(crate) const COOKIE2: u16 = 16401;
+    pub(crate) const NO_NATS_ALLOWED: u16 = 16402;
     pub(crate) const CHILDLESS_IKEV2_SUPPORTED: u16 = 16418;
     pub(crate) const FRAGMENTATION_SUPPORTED: u16 = 16430;
     pub(crate) const SIGNATURE_HASH_ALGORITHMS: u16 = 16431;
@@ -144,19 +157,18 @@ pub(crate) mod notify {
     pub(crate) const ADDITIONAL_KEY_EXCHANGE: u16 = 16441;
 }
 
-/// Authentication methods (RFC 7296 §3.8, RFC 7427).
+/// Authentication methods (RFC 7296 §3.8, RFC 4754, RFC 7427).
 pub(crate) mod auth_method {
+    pub(crate) const RSA: u8 = 1;
     pub(crate) const SHARED_KEY: u8 = 2;
+    pub(crate) const ECDSA_P256: u8 = 9;
+    pub(crate) const ECDSA_P384: u8 = 10;
     pub(crate) const DIGITAL_SIGNATURE: u8 = 14;
-}
-
-/// Hash algorithms of SIGNATURE_HASH_ALGORITHMS (RFC 7427 §7, RFC 8420).
-pub(crate) mod signature_hash {
-    pub(crate) const IDENTITY: u16 = 5;
 }
 
 /// Certificate encodings (RFC 7296 §3.6, RFC 7670).
 pub(crate) mod certificate {
+    pub(crate) const X509_SIGNATURE: u8 = 4;
     pub(crate) const RAW_PUBLIC_KEY: u8 = 15;
 }
 

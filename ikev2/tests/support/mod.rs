@@ -8,5 +8,7 @@
     reason = "each test file uses a part; a failed expectation is a failed test; one start instant is needed"
 )]
 
+pub mod authority;
 pub mod capture;
+pub mod impostor;
 pub mod pair;

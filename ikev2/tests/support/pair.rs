@@ -236,6 +236,16 @@ impl Pair {
         pair
     }
 
+    /// From now on both ends keep the link up by dialling; one that is idle dials at once.
+    pub fn keep_dialling(&mut self) {
+        let now = self.now;
+        for side in [Side::A, Side::B] {
+            let mut config = connection(side);
+            config.dial = true;
+            self.node(side).endpoint.set_connection(LINK, config, now);
+        }
+    }
+
     /// A dialled and both are up.
     pub fn established(rng_seed: u64, timers: Timers) -> Self {
         let mut pair = Self::configured(rng_seed, timers);
@@ -384,6 +394,21 @@ impl Pair {
         let (a, b) = (&self.a, &self.b);
         assert_eq!(a.outbound.as_ref(), b.children.keys().next());
         assert_eq!(b.outbound.as_ref(), a.children.keys().next());
+    }
+
+    /// Runs until no exchange is half done: each end has exactly the counterparts of the other's CHILD SAs.
+    pub fn settle(&mut self, span: Duration) {
+        let paired = |one: &Node, other: &Node| {
+            one.children.values().all(|child| other.children.contains_key(&child.spi_out))
+        };
+        let settled = self.drive_until(span, |pair| paired(&pair.a, &pair.b) && paired(&pair.b, &pair.a));
+        let shown = |node: &Node| {
+            let mut pairs: Vec<_> =
+                node.children.iter().map(|(spi_in, child)| (*spi_in, child.spi_out)).collect();
+            pairs.sort_unstable();
+            (pairs, node.endpoint.associations())
+        };
+        assert!(settled, "{:#x?} {:#x?}", shown(&self.a), shown(&self.b));
     }
 
     /// Every CHILD SA of one end has its counterpart at the other, with the same keys.

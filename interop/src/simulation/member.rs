@@ -7,6 +7,7 @@ use ikev2::Ed25519Signer;
 use srv6::hmac::HmacKey;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use viamesh::config::credentials::Credentials;
 use viamesh::config::settings::Settings;
 use viamesh::control::Reply;
 use viamesh::forwarding::{Forwarding, Offload};
@@ -38,6 +39,8 @@ impl Member {
         self.incarnation += 1;
         let startup = Startup {
             signer: Box::new(Ed25519Signer::from_seed(&roster::private_key(self.seed, self.id))),
+            credentials: Credentials::default(),
+            wall_clock: None,
             seed: random_seed::octets(self.seed, "node", [self.id.0 as u64, self.incarnation]),
             seqno: self.seqno,
             keylog: false,

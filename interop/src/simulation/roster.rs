@@ -101,6 +101,8 @@ fn registry_entry(node: NodeId, blueprint: &Blueprint, seed: u64) -> Node {
     Node {
         name: name(blueprint),
         public_keys: vec![SigningKey::from_bytes(&private_key(seed, node)).verifying_key()],
+        authorities: Vec::new(),
+        shared_key: false,
         identity: PeerIdentity::Ranet,
         endpoints: blueprint.families.iter().enumerate().map(endpoint).collect(),
         locator: locator(blueprint).prefix(),

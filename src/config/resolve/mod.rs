@@ -1,11 +1,14 @@
 //! From what the files say to what it means: names become nodes, defaults are filled in, and everything that can be
 //! wrong across fields and files is found.
 
+mod authority;
 mod candidates;
 mod compressed_sids;
 mod endpoints;
 mod hmac;
 mod identity;
+mod ike;
+mod ike_identity;
 mod policies;
 mod policy_order;
 mod registry;
@@ -61,6 +64,7 @@ pub(crate) fn resolve(
     let directory = facts.node_file.parent().unwrap_or(Path::new(""));
     let hmac_keys = hmac::keys(file, directory, diagnostics);
     let require_hmac_from = hmac::required_from(file, &registry, diagnostics);
+    let ike = ike::resolve(file, directory, &facts.private_key, &registry, diagnostics);
     let locator = registry.find(&name)?.node.locator;
     let mut settings = Settings::new(name, locator);
     settings.mesh_prefix = mesh_prefix;
@@ -73,6 +77,7 @@ pub(crate) fn resolve(
     settings.require_hmac_from = require_hmac_from;
     settings.nodes = registry.into_nodes();
     settings.kernel = sections.kernel;
+    settings.ike = ike;
     settings.timers = sections.timers;
     settings.cost = sections.cost;
     settings.workers = sections.workers;

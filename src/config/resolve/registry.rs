@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
 
-use super::compressed_sids;
+use super::{authority, compressed_sids, ike_identity};
 use crate::config::code::Code;
 use crate::config::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::config::key;
@@ -234,7 +234,13 @@ fn resolve_node(
     let own_key = own_key.map(|field| KeyField::read(field, diagnostics));
     let has_own_key = own_key.is_some();
     let keys = own_key.as_ref().or(shared);
-    if keys.is_none() {
+    let authorities = remarks.and_then(|remarks| remarks.authority.as_ref());
+    let authorities = authorities.map(|field| authority::read(field, diagnostics)).unwrap_or_default();
+    let shared_key = remarks.and_then(|remarks| remarks.shared_key.as_ref()).is_some_and(|field| field.value);
+    // An organization's key says nothing of a node that proves itself in another way.
+    let otherwise = shared_key || remarks.is_some_and(|remarks| remarks.authority.is_some());
+    let keys = if otherwise { own_key.as_ref() } else { keys };
+    if keys.is_none() && !otherwise {
         report_no_key(&name, common_name.span, diagnostics);
     }
     let (locator, locator_place) = locator(&name, common_name.span, remarks, mesh_prefix, diagnostics)?;
@@ -242,7 +248,12 @@ fn resolve_node(
     let offer = remarks.and_then(|remarks| remarks.offer.as_ref()).map(|field| !field.value.is_empty());
     let node = Node {
         public_keys: keys.map(|field| field.keys.clone()).unwrap_or_default(),
-        identity: remarks.map_or(PeerIdentity::Ranet, |remarks| identity(remarks, diagnostics)),
+        authorities,
+        shared_key,
+        identity: remarks
+            .and_then(|remarks| remarks.id.as_ref())
+            .and_then(|field| ike_identity::parse(field, diagnostics))
+            .unwrap_or(PeerIdentity::Ranet),
         endpoints: endpoints(&name, entry, diagnostics),
         locator,
         sids: remarks.and_then(|remarks| remarks.sids.as_ref()).map(|field| foreign_sids(&field.value)),
@@ -359,34 +370,4 @@ fn foreign_sids(entry: &SidsEntry) -> ForeignSids {
         dt46: value(&entry.dt46),
         internet: value(&entry.internet),
     }
-}
-
-fn identity(remarks: &NodeRemarks, diagnostics: &mut Diagnostics) -> PeerIdentity {
-    let Some(field) = &remarks.id else { return PeerIdentity::Ranet };
-    let (kind, value) = field.value.split_once(':').unwrap_or_default();
-    let identity = match kind {
-        "fqdn" if !value.is_empty() => Some(PeerIdentity::Fqdn(value.to_owned())),
-        "email" if !value.is_empty() => Some(PeerIdentity::Rfc822(value.to_owned())),
-        "ip" => value.parse().ok().map(PeerIdentity::Address),
-        "keyid" => hexadecimal(value).map(PeerIdentity::KeyId),
-        "dn" => hexadecimal(value).map(PeerIdentity::DistinguishedName),
-        _ => None,
-    };
-    identity.unwrap_or_else(|| {
-        let diagnostic =
-            Diagnostic::at(field.span, Code::InvalidValue, format!("`{}` is no identity", field.value));
-        let diagnostic = diagnostic.label("how does this peer name itself in IKE?");
-        diagnostics
-            .push(diagnostic.help("write `fqdn:NAME`, `email:NAME`, `ip:ADDRESS`, `keyid:HEX` or `dn:HEX`"));
-        PeerIdentity::Ranet
-    })
-}
-
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> =
-        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    bytes.filter(|bytes| {
-        !bytes.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|b| b.is_ascii_hexdigit())
-    })
 }

@@ -4,6 +4,7 @@ mod checks;
 mod defaults;
 mod examples;
 mod hostile;
+mod ike;
 mod mistakes;
 mod paths;
 mod ranet;
