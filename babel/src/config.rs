@@ -73,7 +73,7 @@ impl Default for CostMap {
 pub struct Hysteresis {
     /// Gains below this (metric units), or below a third of a metric that is small, never move a route.
     pub margin: u16,
-    /// How long a gain of at least `margin` must last.
+    /// How long a gain of `margin` must last. Greater ones need less time, the decisive one none.
     pub hold: Duration,
     /// A gain of at least this, and of at least a quarter of the metric, moves the route at once.
     pub decisive: u16,
@@ -83,6 +83,17 @@ impl Hysteresis {
     /// The least gain over a route of this metric that can move traffic.
     pub(crate) fn clear_gain(&self, metric: u16) -> u16 {
         self.margin.min(metric / 3).max(1)
+    }
+
+    /// How long a gain over a route of this metric must last. `None`: it never moves traffic.
+    pub(crate) fn hold_for(&self, gain: u16, metric: u16) -> Option<Duration> {
+        let clear = self.clear_gain(metric);
+        let decisive = self.decisive.max(metric / 4);
+        match (gain >= clear, gain >= decisive) {
+            (false, _) => None,
+            (true, true) => Some(Duration::ZERO),
+            (true, false) => Some(self.hold * u32::from(decisive - gain) / u32::from(decisive - clear)),
+        }
     }
 
     /// Always take the best route at once (for tests, and for networks without noise).

@@ -18,7 +18,7 @@ impl Router {
         let before = destination.installed;
         let candidates = self.candidates(&prefix, destination);
         let choice = if self.own.contains_key(&prefix) {
-            Choice { selected: None, challenger: None }
+            Choice { selected: None, challenger: None, judge_again: None }
         } else {
             let current = before.map(|installed| installed.key);
             choose(current, destination.challenger, &candidates, &self.config.hysteresis, now)
@@ -31,6 +31,9 @@ impl Router {
         if let Some(destination) = self.routes.get_mut(&prefix) {
             destination.challenger = choice.challenger;
             destination.installed = after;
+        }
+        if let Some(at) = choice.judge_again {
+            self.sweep_at = self.sweep_at.min(at);
         }
         if before != after {
             self.count_selected(before, after, now);
@@ -73,8 +76,9 @@ impl Router {
             neighbour.selected =
                 if add { neighbour.selected + 1 } else { neighbour.selected.saturating_sub(1) };
             let fast = self.interfaces.get(&key.interface).is_some_and(|i| i.config.fast_hello.is_some());
-            if fast && (neighbour.selected > 0) != neighbour.asked_fast {
-                self.hello_soon(key.interface, now);
+            if fast {
+                let wanted = neighbour.want_fast(now);
+                neighbour.update_fast(wanted, now);
             }
         }
     }

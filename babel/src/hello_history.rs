@@ -4,10 +4,22 @@ use std::time::{Duration, Instant};
 
 use crate::Seqno;
 
-/// How far a sequence number may jump before the sender is taken to have restarted.
+/// How far a sequence number may jump before the sender is taken to have restarted…
 const RESTART_DISTANCE: i16 = 32;
+/// …if no more Hellos were due meanwhile than this part of them.
+const LIKELY_DISTANCE: i16 = 8;
+/// Hellos that may come out of turn between two scheduled ones.
+const OUT_OF_TURN: u32 = 2;
 /// After so many misses in a row the stream is over: nothing more is counted.
 const GIVE_UP: u32 = 16;
+/// Hellos over which loss is counted: enough that luck does not make a bad link look good.
+const LONG_WINDOW: u32 = 64;
+/// Hellos that tell of a link that turns bad…
+const SHORT_WINDOW: u32 = 16;
+/// …if so many of them are lost: fewer may be chance on a good link.
+const SHORT_LEAST: u32 = 3;
+/// With fewer Hellos nothing is said about loss.
+const LEAST_KNOWN: u32 = 8;
 
 /// Which Hellos of a stream arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,8 +47,13 @@ impl HelloHistory {
     /// Records a Hello. An `interval` of zero is unscheduled: it proves that the Hello arrived, and no more.
     /// Returns whether the sender has restarted.
     pub(crate) fn receive(&mut self, seqno: Seqno, interval: Duration, received: Instant) -> bool {
+        if self.is_over() {
+            self.begin_anew();
+        }
         let distance = self.expected.map_or(0, |expected| seqno.since(expected));
-        let restarted = !(-RESTART_DISTANCE..=RESTART_DISTANCE).contains(&distance);
+        let due = self.due_since_last(received);
+        let far = distance > LIKELY_DISTANCE && u32::from(distance.unsigned_abs()) / 4 > due;
+        let restarted = far || !(-RESTART_DISTANCE..=RESTART_DISTANCE).contains(&distance);
         if restarted {
             self.clear();
         } else if distance < 0 {
@@ -46,7 +63,8 @@ impl HelloHistory {
             self.length = self.length.saturating_sub(back);
             self.prior = self.prior.map(|prior| Prior { since: prior.since.saturating_sub(back), ..prior });
         } else {
-            (0..distance).for_each(|_| self.shift(false));
+            let missed = u32::from(distance.unsigned_abs()).min(due + OUT_OF_TURN);
+            (0..missed).for_each(|_| self.shift(false));
         }
         self.shift(true);
         self.expected = Some(seqno.plus(1));
@@ -59,14 +77,20 @@ impl HelloHistory {
         restarted
     }
 
+    /// How many Hellos were due since the last one; none if that is not known.
+    fn due_since_last(&self, received: Instant) -> u32 {
+        let passed = self.last.map(|last| received.saturating_duration_since(last).as_millis());
+        let intervals = passed.unwrap_or(0) / self.interval.as_millis().max(1);
+        u32::try_from(intervals).unwrap_or(u32::MAX)
+    }
+
     /// Counts what should have arrived by now. Returns whether the history changed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         let mut changed = false;
         while let Some(miss_at) = self.miss_at.filter(|at| *at <= now) {
             self.shift(false);
             self.expected = self.expected.map(|seqno| seqno.plus(1));
-            let over = self.bits.trailing_zeros() >= GIVE_UP;
-            self.miss_at = (!over).then(|| miss_at + self.interval);
+            self.miss_at = (!self.is_over()).then(|| miss_at + self.interval);
             changed = true;
         }
         changed
@@ -87,14 +111,16 @@ impl HelloHistory {
         self.last.map(|_| self.interval)
     }
 
-    /// Percent lost among the last `window` Hellos; `None` while fewer than eight are known.
-    pub(crate) fn loss_percent(&self, window: u32) -> Option<u8> {
-        self.loss(0, window)
+    /// Percent lost. It falls slowly, as luck is not to bring traffic back to a bad link; `quick` lets it rise at
+    /// once when several Hellos in a row of few are lost, for streams in which 64 Hellos take minutes. `None`
+    /// while nothing is known.
+    pub(crate) fn loss_percent(&self, quick: bool) -> Option<u8> {
+        self.loss(0, quick)
     }
 
     /// The same without the run of misses that goes on now.
-    pub(crate) fn loss_before_silence(&self, window: u32) -> Option<u8> {
-        self.loss(self.bits.trailing_zeros(), window)
+    pub(crate) fn loss_before_silence(&self, quick: bool) -> Option<u8> {
+        self.loss(self.bits.trailing_zeros().min(self.length), quick)
     }
 
     /// Takes the loss that another stream has measured for that of all Hellos so far. Those to come replace it one
@@ -103,24 +129,44 @@ impl HelloHistory {
         self.prior = Some(Prior { percent, since: 0 });
     }
 
-    /// Loss among the last `window` Hellos before the last `silence` ones.
-    fn loss(&self, silence: u32, window: u32) -> Option<u8> {
-        let counted = |hellos: u32| hellos.saturating_sub(silence).min(window);
-        let (measured, believed, percent) = match self.prior {
-            Some(Prior { percent, since }) => {
-                let measured = counted(since.min(self.length));
-                (measured, window - measured, u32::from(percent))
-            }
-            None => (counted(self.length), 0, 0),
+    /// Loss among the Hellos before the last `silence` ones.
+    fn loss(&self, silence: u32, quick: bool) -> Option<u8> {
+        let counted = |hellos: u32, window: u32| hellos.saturating_sub(silence).min(window);
+        let since = self.prior.map_or(self.length, |prior| prior.since.min(self.length));
+        // What the silence has pushed out is not known any more.
+        let window = LONG_WINDOW.saturating_sub(silence).max(1);
+        let known = counted(since, LONG_WINDOW);
+        let percent = match self.prior {
+            Some(prior) => u32::from(prior.percent),
+            None if known < LEAST_KNOWN => return None,
+            // A new link is taken to be good: of few Hellos, one that is lost would count too much.
+            None => 0,
         };
-        let known = measured + believed;
-        if known < 8 {
-            return None;
-        }
+        let long = self.lost(silence, known) * 100 + window.saturating_sub(known) * percent;
+        let lost_lately = self.lost(silence, counted(since, SHORT_WINDOW));
+        let short = if quick && lost_lately >= SHORT_LEAST { lost_lately * 100 / SHORT_WINDOW } else { 0 };
+        u8::try_from((long / window).max(short)).ok()
+    }
+
+    /// How many of `count` Hellos before the last `silence` ones were lost.
+    fn lost(&self, silence: u32, count: u32) -> u32 {
         let bits = self.bits.checked_shr(silence).unwrap_or(0);
-        let mask = u64::MAX.checked_shr(64 - measured).unwrap_or(0);
-        let lost = measured - (bits & mask).count_ones();
-        u8::try_from((lost * 100 + believed * percent) / known).ok()
+        let mask = u64::MAX.checked_shr(64 - count).unwrap_or(0);
+        count - (bits & mask).count_ones()
+    }
+
+    /// Whether so many Hellos are missing that none is expected any more.
+    const fn is_over(&self) -> bool {
+        self.length > 0 && self.bits.trailing_zeros() >= GIVE_UP
+    }
+
+    /// Starts a new record. The silence says nothing about the link, the loss before it does.
+    fn begin_anew(&mut self) {
+        let loss = self.loss_before_silence(false);
+        self.clear();
+        if let Some(percent) = loss {
+            self.believe(percent);
+        }
     }
 
     /// The last 16, newest in bit 0.
@@ -132,6 +178,11 @@ impl HelloHistory {
     pub(crate) fn postpone(&mut self, lateness: Duration) {
         self.last = self.last.map(|last| last + lateness);
         self.miss_at = self.miss_at.map(|at| at + lateness);
+    }
+
+    /// No Hello is waited for any more. Those that were missed still count if the stream goes on soon.
+    pub(crate) const fn fall_silent(&mut self) {
+        self.last = None;
     }
 
     /// Forgets everything.
@@ -199,32 +250,72 @@ mod tests {
         assert_eq!(history.dead_at(3), Some(t0 + SECOND * 7 / 2));
     }
 
+    /// Receives every Hello for which `arrives` is true.
+    fn hear(history: &mut HelloHistory, numbers: std::ops::Range<u16>, arrives: impl Fn(u16) -> bool) {
+        let t0 = start();
+        numbers.filter(|number| arrives(*number)).for_each(|number| {
+            history.receive(Seqno(number), SECOND, t0 + SECOND * u32::from(number));
+        });
+    }
+
     #[test]
-    fn loss_is_in_percent_of_what_is_known() {
+    fn loss_rises_at_once_and_falls_slowly() {
+        let mut history = HelloHistory::default();
+        hear(&mut history, 0..7, |_| true);
+        assert_eq!(history.loss_percent(true), None, "nobody knows yet");
+        hear(&mut history, 7..64, |_| true);
+        assert_eq!(history.loss_percent(true), Some(0));
+        hear(&mut history, 66..67, |_| true);
+        assert_eq!((history.loss_percent(true), history.loss_percent(false)), (Some(3), Some(3)), "chance");
+        hear(&mut history, 67..79, |number| number % 3 != 0);
+        assert_eq!((history.loss_percent(true), history.loss_percent(false)), (Some(31), Some(7)));
+        hear(&mut history, 79..99, |_| true);
+        assert_eq!(history.loss_percent(true), Some(9), "16 lucky Hellos are forgotten by nobody");
+        hear(&mut history, 99..150, |_| true);
+        assert_eq!(history.loss_percent(true), Some(0));
+    }
+
+    #[test]
+    fn a_jump_that_time_does_not_explain_is_a_restart() {
         let t0 = start();
         let mut history = HelloHistory::default();
-        for number in 0..4 {
-            history.receive(Seqno(number * 2), SECOND, t0);
-        }
-        assert_eq!(history.loss_percent(16), None);
-        history.receive(Seqno(8), SECOND, t0);
-        assert_eq!(history.loss_percent(16), Some(44));
-        assert_eq!(history.loss_percent(8), Some(50));
+        hear(&mut history, 0..20, |_| true);
+        let last = history.last.unwrap();
+        assert!(!history.clone().receive(Seqno(29), SECOND, last + SECOND * 10));
+        assert!(history.clone().receive(Seqno(49), SECOND, last + SECOND * 2));
+        // Some Hellos may come out of turn, and be lost.
+        assert!(!history.receive(Seqno(26), SECOND, last + SECOND));
+        assert_eq!(history.last_sixteen() & 0b11111, 0b10001, "{:?}", last - t0);
+    }
+
+    #[test]
+    fn a_stream_that_comes_back_is_not_new() {
+        let t0 = start();
+        let mut history = HelloHistory::default();
+        hear(&mut history, 0..64, |number| number % 4 != 1);
+        assert_eq!(history.loss_percent(true), Some(25));
+        assert!(history.handle_timeout(t0 + SECOND * 90));
+        assert_eq!(history.deadline(), None, "over");
+        assert!(
+            !history.receive(Seqno(9000), SECOND, t0 + SECOND * 199),
+            "it did not restart: it was forgotten"
+        );
+        assert_eq!(history.last_sixteen(), 1);
+        assert_eq!(history.loss_percent(true), Some(24));
     }
 
     #[test]
     fn what_another_stream_measured_fades_with_each_hello() {
-        let t0 = start();
         let mut history = HelloHistory::default();
-        (0..20).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
-        assert_eq!(history.loss_percent(16), Some(0));
+        hear(&mut history, 0..20, |_| true);
+        assert_eq!(history.loss_percent(true), Some(0));
         history.believe(50);
-        assert_eq!((history.loss_percent(16), history.loss_before_silence(16)), (Some(50), Some(50)));
-        (20..28).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
-        assert_eq!(history.loss_percent(16), Some(25));
-        (28..36).for_each(|number| _ = history.receive(Seqno(number), SECOND, t0));
-        assert_eq!(history.loss_percent(16), Some(0));
+        assert_eq!((history.loss_percent(true), history.loss_before_silence(true)), (Some(50), Some(50)));
+        hear(&mut history, 20..36, |_| true);
+        assert_eq!(history.loss_percent(true), Some(37));
+        hear(&mut history, 36..84, |_| true);
+        assert_eq!(history.loss_percent(true), Some(0));
         history.clear();
-        assert_eq!(history.loss_percent(16), None);
+        assert_eq!(history.loss_percent(true), None);
     }
 }

@@ -14,10 +14,8 @@ use crate::{
 const IHU_HOLD_HALVES: u32 = 7;
 /// Streams with an interval below this tell of failures faster than the multicast Hellos do.
 const FAST: Duration = Duration::from_secs(1);
-/// Multicast Hellos over which loss is counted.
-const LOSS_WINDOW: u32 = 16;
-/// Fast unicast Hellos over which loss is counted.
-const FAST_LOSS_WINDOW: u32 = 64;
+/// Fast unicast Hellos that still follow when nobody needs them any more: with them goes the news.
+const LAST_FAST_HELLOS: u8 = 16;
 /// Changes of the cost due to round-trip time below this are not followed.
 const LEAST_RTT_CHANGE: u16 = 4;
 
@@ -52,11 +50,13 @@ pub(crate) struct Neighbour {
     pub(crate) echo: Option<Echo>,
     /// When authenticated traffic of any kind last arrived.
     pub(crate) last_traffic: Instant,
-    /// The unicast Hello interval that it asks for.
-    pub(crate) asks_fast: Option<Duration>,
-    /// Whether we ask for fast unicast Hellos, as said in the last IHU.
-    pub(crate) asked_fast: bool,
+    /// The unicast Hello interval that it wants, as its last IHU said.
+    pub(crate) wants_fast: Option<Duration>,
+    /// Whether we wait for fast unicast Hellos.
+    pub(crate) expects_fast: bool,
     pub(crate) next_fast_hello: Option<Instant>,
+    /// Fast Hellos that are still to be sent although nobody wants them.
+    pub(crate) last_fast_hellos: u8,
     pub(crate) unicast_seqno: Seqno,
     pub(crate) outbox: Outbox,
     /// What its routes cost in addition, and the part of it due to round-trip time.
@@ -86,9 +86,10 @@ impl Neighbour {
             rtt: RttEstimator::default(),
             echo: None,
             last_traffic: now,
-            asks_fast: None,
-            asked_fast: false,
+            wants_fast: None,
+            expects_fast: false,
             next_fast_hello: None,
+            last_fast_hellos: 0,
             unicast_seqno,
             outbox: Outbox::default(),
             cost: INFINITY,
@@ -109,16 +110,15 @@ impl Neighbour {
 
     /// Percent of its Hellos that do not arrive.
     pub(crate) fn loss_percent(&self) -> u8 {
-        let multicast = self.multicast.loss_percent(LOSS_WINDOW);
-        let unicast = self.unicast.loss_percent(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos());
-        unicast.or(multicast).unwrap_or(0)
+        let unicast = self.unicast.loss_percent(false).filter(|_| self.has_fast_hellos());
+        unicast.or_else(|| self.multicast.loss_percent(true)).unwrap_or(0)
     }
 
     /// How many Hellos in a row may be missing, given the loss before them.
     fn tolerated_misses(&self) -> u32 {
-        let multicast = self.multicast.loss_before_silence(LOSS_WINDOW);
-        let unicast = self.unicast.loss_before_silence(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos());
-        tolerated_misses(unicast.or(multicast).unwrap_or(0))
+        let unicast = self.unicast.loss_before_silence(false).filter(|_| self.has_fast_hellos());
+        let loss = unicast.or_else(|| self.multicast.loss_before_silence(true));
+        tolerated_misses(loss.unwrap_or(0))
     }
 
     //= RFC 8966 §3.4.3
@@ -155,8 +155,8 @@ impl Neighbour {
 
     /// When it is dead if nothing more arrives.
     ///
-    /// Any stream of scheduled Hellos keeps it alive. If we asked for fast unicast Hellos and they came, it is
-    /// also dead when they and all other traffic are missing.
+    /// Any stream of scheduled Hellos keeps it alive. If fast unicast Hellos are due and came, it is also dead when
+    /// they and all other traffic are missing.
     pub(crate) fn dead_at(&self) -> Option<Instant> {
         if !self.heard {
             return None;
@@ -171,30 +171,44 @@ impl Neighbour {
         [slow, fast].into_iter().flatten().min()
     }
 
-    /// Whether the fast unicast Hellos that we asked for are coming.
+    /// Whether the fast unicast Hellos that we wait for are coming.
     fn has_fast_hellos(&self) -> bool {
-        self.asked_fast && self.unicast.interval().is_some_and(|interval| interval < FAST)
+        self.expects_fast && self.unicast.interval().is_some_and(|interval| interval < FAST)
     }
 
-    /// Notes what the last IHU said about fast unicast Hellos. What a stream that ends has measured is believed
-    /// until the multicast Hellos know better; its silence, which was asked for, says nothing about the link.
-    pub(crate) fn ask_fast(&mut self, asked: bool) {
-        if asked == self.asked_fast {
+    /// Whether we want fast unicast Hellos: to notice at once when what we send over the link gets lost, or to see
+    /// whether its round-trip time has changed.
+    pub(crate) fn want_fast(&self, now: Instant) -> bool {
+        self.selected > 0 || self.rtt.is_examining(now)
+    }
+
+    /// Decides anew whether both sides send fast unicast Hellos: one that wants them suffices, as only the other
+    /// one notices that what we send gets lost. What a stream has measured is believed until the other knows
+    /// better.
+    pub(crate) fn update_fast(&mut self, wanted: bool, now: Instant) {
+        let active = wanted || self.wants_fast.is_some();
+        if active {
+            self.last_fast_hellos = LAST_FAST_HELLOS;
+            self.next_fast_hello.get_or_insert(now);
+        }
+        if active == self.expects_fast {
             return;
         }
-        if let Some(percent) = self.unicast.loss_percent(FAST_LOSS_WINDOW).filter(|_| self.has_fast_hellos())
-        {
-            self.multicast.believe(percent);
+        if active {
+            self.unicast.clear();
+            self.multicast.loss_percent(true).into_iter().for_each(|percent| self.unicast.believe(percent));
+        } else {
+            let measured = self.unicast.loss_percent(false).filter(|_| self.has_fast_hellos());
+            measured.into_iter().for_each(|percent| self.multicast.believe(percent));
         }
-        self.unicast.clear();
-        self.asked_fast = asked;
+        self.expects_fast = active;
     }
 
-    /// Its Hellos stopped: whatever we knew about the link is old.
+    /// Its Hellos stopped. They may come back: what was lost before and meanwhile still counts then.
     pub(crate) fn lose(&mut self) {
         self.heard = false;
-        self.multicast.clear();
-        self.unicast.clear();
+        self.multicast.fall_silent();
+        self.unicast.fall_silent();
         self.rtt.clear();
         self.echo = None;
         self.requests_left = 0;

@@ -141,6 +141,9 @@ impl Router {
         // A router that started anew has forgotten its feasibility distances, and with them the promise on which
         // our routes through it rest.
         let restarted = restarted && !hello.unicast;
+        if restarted {
+            neighbour.unicast.clear();
+        }
         if let Some(origin) = hello.timestamp {
             neighbour.echo = Some(Echo { origin, receive, received: arrival.received });
         }
@@ -174,12 +177,13 @@ impl Router {
         };
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         neighbour.hear_ihu(ihu.rxcost, from_centiseconds(ihu.interval), arrival.received);
-        neighbour.asks_fast = ihu.fast_hello.map(from_centiseconds);
-        if neighbour.asks_fast.is_some() && interface.config.fast_hello.is_some() {
-            neighbour.next_fast_hello.get_or_insert(arrival.now);
-        }
+        neighbour.wants_fast = ihu.fast_hello.map(from_centiseconds);
         if let Some(sample) = sample {
             neighbour.rtt.add(sample, arrival.received);
+        }
+        if interface.config.fast_hello.is_some() {
+            let wanted = neighbour.want_fast(arrival.now);
+            neighbour.update_fast(wanted, arrival.now);
         }
         self.price_link(key, NeighbourLoss::Unheard, arrival.now);
     }

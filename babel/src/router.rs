@@ -146,6 +146,9 @@ impl Router {
             && interface.config.fast_hello != interval
         {
             interface.config.fast_hello = interval;
+            if interval.is_none() {
+                self.neighbours_on_mut(id).for_each(|(_, neighbour)| neighbour.expects_fast = false);
+            }
             self.hello_soon(id, now);
         }
     }

@@ -8,10 +8,16 @@ use crate::CostMap;
 const LONGEST: i64 = 60_000_000;
 /// Time constant of the slow filter: jitter averages out over this.
 const TIME_CONSTANT: i64 = 20_000_000;
+/// By samples that are out of the usual the deviation grows this slowly.
+const DEVIATION_TIME_CONSTANT: i64 = 16_000_000;
 /// A change is believed at once after so many samples in a row agree on it…
 const AGREEING_SAMPLES: usize = 3;
+/// For so many samples an estimate counts that was just agreed on.
+const CONFIRMATIONS: i64 = 3;
 /// …that cover at least this time.
 const AGREEING_SPAN: Duration = Duration::from_millis(1500);
+/// A deviation that is not confirmed within this was chance.
+const EXAMINATION: Duration = Duration::from_secs(5);
 /// Deviations below this many microseconds are never a change.
 const LEAST_CHANGE: i64 = 4_000;
 /// Samples that the running average of a new neighbour covers before the slow filter takes over.
@@ -60,11 +66,11 @@ impl RttEstimator {
         let error = sample - smoothed;
         let usual = error.abs() <= self.usual_deviation();
         if !usual && self.has_changed(error, sample, received) {
-            let agreed = self.agreeing.iter().map(|(sample, _)| sample).sum::<i64>();
-            let number = i64::try_from(self.agreeing.len()).unwrap_or(1);
-            self.smoothed = Some(agreed / number);
-            self.agreeing.clear();
-            self.count = number;
+            // The first of them may have been under way while the path changed: the median knows better.
+            let mut agreed: Vec<i64> = self.agreeing.drain(..).map(|(sample, _)| sample).collect();
+            agreed.sort_unstable();
+            self.smoothed = agreed.get(agreed.len() / 2).copied();
+            self.count = CONFIRMATIONS;
         } else {
             let passed = self.last.map_or(0, |last| micros(received.saturating_duration_since(last)));
             let passed = passed.min(4_000_000);
@@ -79,10 +85,16 @@ impl RttEstimator {
             } else {
                 // An outlier, or the start of a change: it must hardly teach the filter to tolerate more.
                 self.smoothed = Some(smoothed + slow);
-                self.deviation += (self.deviation / 16).max(1);
+                self.deviation += self.deviation * passed / DEVIATION_TIME_CONSTANT + 1;
             }
         }
         self.last = Some(received);
+    }
+
+    /// Whether the last samples deviate, and more would tell whether the path has changed.
+    pub(crate) fn is_examining(&self, now: Instant) -> bool {
+        let latest = self.agreeing.last();
+        latest.is_some_and(|(_, at)| now.saturating_duration_since(*at) < EXAMINATION)
     }
 
     fn usual_deviation(&self) -> i64 {

@@ -28,6 +28,8 @@ pub(crate) struct Choice<K> {
     pub(crate) selected: Option<K>,
     /// A better route that must last, and since when it is better.
     pub(crate) challenger: Option<(K, Instant)>,
+    /// When it will have lasted long enough.
+    pub(crate) judge_again: Option<Instant>,
 }
 
 /// Chooses among `candidates`.
@@ -39,7 +41,7 @@ pub(crate) fn choose<K: Copy + Ord>(
     now: Instant,
 ) -> Choice<K> {
     let usable = || candidates.iter().filter(|candidate| candidate.is_usable());
-    let keep = |selected| Choice { selected, challenger: None };
+    let keep = |selected| Choice { selected, challenger: None, judge_again: None };
     //= RFC 8966 §3.6
     let Some(best) = usable().min_by_key(|candidate| (candidate.metric, candidate.key)) else {
         return keep(None);
@@ -48,17 +50,18 @@ pub(crate) fn choose<K: Copy + Ord>(
         return keep(Some(best.key));
     };
     let gain = current.metric - best.metric;
-    if gain < hysteresis.clear_gain(current.metric) {
+    let Some(hold) = hysteresis.hold_for(gain, current.metric) else {
         return keep(Some(current.key));
-    }
-    if gain >= hysteresis.decisive && gain >= current.metric / 4 {
-        return keep(Some(best.key));
-    }
+    };
     let since = challenger.filter(|(key, _)| *key == best.key).map_or(now, |(_, since)| since);
-    if now.saturating_duration_since(since) >= hysteresis.hold {
+    if now.saturating_duration_since(since) >= hold {
         return keep(Some(best.key));
     }
-    Choice { selected: Some(current.key), challenger: Some((best.key, since)) }
+    Choice {
+        selected: Some(current.key),
+        challenger: Some((best.key, since)),
+        judge_again: Some(since + hold),
+    }
 }
 
 #[cfg(test)]
@@ -91,14 +94,20 @@ mod tests {
     fn small_gains_keep_clear_gains_wait_decisive_gains_move() {
         let (t0, hysteresis) = (start(), Hysteresis::default());
         let choice = choose(Some(1), None, &[candidate(1, 200), candidate(2, 180)], &hysteresis, t0);
-        assert_eq!(choice, Choice { selected: Some(1), challenger: None });
+        assert_eq!(choice, Choice { selected: Some(1), challenger: None, judge_again: None });
         // Near each other, a few units are much.
         let choice = choose(Some(1), None, &[candidate(1, 16), candidate(2, 9)], &hysteresis, t0);
         assert_eq!(choice.challenger, Some((2, t0)));
         let routes = [candidate(1, 400), candidate(2, 350)];
         let choice = choose(Some(1), None, &routes, &hysteresis, t0);
-        assert_eq!(choice, Choice { selected: Some(1), challenger: Some((2, t0)) });
-        let later = t0 + Duration::from_secs(4);
+        assert_eq!((choice.selected, choice.challenger), (Some(1), Some((2, t0))));
+        // 50 of the 100 that would be decisive: more than the margin of 32, which must last four seconds.
+        let later = choice.judge_again.unwrap();
+        assert!(
+            later > t0 + Duration::from_secs(2) && later < t0 + Duration::from_secs(4),
+            "{:?}",
+            later - t0
+        );
         assert_eq!(choose(Some(1), choice.challenger, &routes, &hysteresis, later).selected, Some(2));
         let routes = [candidate(1, 1064), candidate(2, 84)];
         assert_eq!(choose(Some(1), None, &routes, &hysteresis, t0).selected, Some(2));

@@ -105,7 +105,7 @@ impl Router {
         if unheard {
             neighbour.ihu_expires = None;
             neighbour.txcost = INFINITY;
-            neighbour.asks_fast = None;
+            neighbour.wants_fast = None;
             self.price_link(key, NeighbourLoss::IhuMissing, now);
         }
         if dead {

@@ -36,6 +36,8 @@ const IHU_INTERVALS: u32 = 3;
 const STALE_ECHO: Duration = Duration::from_secs(60);
 /// The interval in the last Hello before we leave.
 const LAST_HELLO_INTERVAL: u16 = 10;
+/// Fast unicast Hellos come no faster than this, whatever both sides say.
+const LEAST_FAST_INTERVAL: Duration = Duration::from_millis(20);
 /// How often we say goodbye.
 const FAREWELLS: u32 = 2;
 
@@ -149,17 +151,20 @@ impl Router {
         }
     }
 
-    /// A unicast Hello, if the neighbour still asks for them.
+    /// A unicast Hello, if one of both sides still wants them, and a few more: their IHUs say that it is over.
     fn write_fast_hello(&mut self, key: NeighbourKey, writer: &mut PacketWriter<'_>, now: Instant) {
         let timestamp = self.micros(now);
         let Some(interface) = self.interfaces.get(&key.interface) else { return };
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
-        let (Some(ours), Some(asked)) = (interface.config.fast_hello, neighbour.asks_fast) else {
+        let Some(ours) = interface.config.fast_hello.filter(|_| neighbour.last_fast_hellos > 0) else {
             neighbour.next_fast_hello = None;
             return;
         };
+        let wanted = neighbour.want_fast(now);
+        neighbour.update_fast(wanted, now);
+        neighbour.last_fast_hellos -= 1;
         // The slower of the two, and never a flood.
-        let interval = ours.max(asked).max(Duration::from_millis(20));
+        let interval = ours.max(neighbour.wants_fast.unwrap_or(ours)).max(LEAST_FAST_INTERVAL);
         let hello = Hello {
             unicast: true,
             seqno: neighbour.unicast_seqno,
@@ -187,7 +192,7 @@ impl Router {
             .filter(|echo| now.saturating_duration_since(echo.received) < STALE_ECHO)
             .filter(|_| interface.config.timestamps)
             .map(|echo| (echo.origin, echo.receive));
-        let fast_hello = interface.config.fast_hello.filter(|_| neighbour.selected > 0);
+        let fast_hello = interface.config.fast_hello.filter(|_| neighbour.want_fast(now));
         let ihu = Ihu {
             address: Some(IpAddr::V6(key.address)),
             rxcost: if self.shutting_down { INFINITY } else { neighbour.rxcost(&self.config.cost) },
@@ -197,9 +202,7 @@ impl Router {
         };
         // What does not fit into the packet of the Hello is without value for round-trip times, and there is
         // another with the next Hello.
-        if writer.push(&Tlv::Ihu(ihu)) {
-            neighbour.ask_fast(fast_hello.is_some());
-        }
+        let _fits = writer.push(&Tlv::Ihu(ihu));
     }
 
     /// Writes what waits. Returns whether there were updates.

@@ -79,8 +79,8 @@ impl Scenario {
         for link in &mut self.network.links {
             link.loss = [0.0; 2];
         }
-        // The age of the loss history, and periodic updates over several hops.
-        self.run(seconds(140));
+        // The age of the loss history: 64 Hellos, each four seconds.
+        self.run(seconds(64 * 4 + 44));
     }
 
     /// Compares every route with the shortest path.
