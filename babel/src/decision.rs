@@ -11,6 +11,9 @@ use crate::{
     selection::{Candidate, Choice, choose},
 };
 
+/// Prefixes for which other ways are prepared when a neighbour falls silent.
+const PREPARED: usize = 256;
+
 impl Router {
     /// Judges all routes for a prefix again.
     pub(crate) fn reselect(&mut self, prefix: Prefix, now: Instant) {
@@ -125,6 +128,33 @@ impl Router {
             self.trigger(prefix, true, now);
         } else if told.metric.abs_diff(metric) >= (told.metric / 8).max(32) || before.is_none() {
             self.trigger(prefix, false, now);
+        }
+    }
+
+    /// A neighbour is silent and may be lost soon. Where only unfeasible routes would be left, a newer sequence number
+    /// is asked for now: it makes one of them usable, and traffic moves at the moment of the loss.
+    pub(crate) fn prepare_for_loss(&mut self, key: NeighbourKey, now: Instant) {
+        let at_stake = self
+            .routes
+            .iter()
+            .filter(|(_, destination)| destination.installed.is_some_and(|installed| installed.key == key));
+        let at_stake: Vec<Prefix> = at_stake.map(|(prefix, _)| *prefix).take(PREPARED).collect();
+        for prefix in at_stake {
+            let Some(destination) = self.routes.get(&prefix) else { continue };
+            let mut others = self.candidates(&prefix, destination);
+            others.retain(|candidate| candidate.key != key && candidate.metric < INFINITY);
+            if others.iter().any(|candidate| candidate.feasible) {
+                continue;
+            }
+            let Some(best) = others.iter().min_by_key(|candidate| (candidate.metric, candidate.key)) else {
+                continue;
+            };
+            let Some(router_id) = destination.routes.get(&best.key).map(|route| route.router_id) else {
+                continue;
+            };
+            let Some(distance) = self.sources.distance(&prefix, router_id) else { continue };
+            let seqno = distance.seqno.plus(1);
+            self.ask_for_seqno((prefix, router_id), seqno, Target::Neighbour(best.key), now);
         }
     }
 

@@ -106,6 +106,11 @@ impl HelloHistory {
         self.last.map(|last| last + self.interval * missing + self.interval / 2)
     }
 
+    /// When the last scheduled Hello came.
+    pub(crate) const fn last(&self) -> Option<Instant> {
+        self.last
+    }
+
     /// The announced interval, if Hellos are scheduled.
     pub(crate) fn interval(&self) -> Option<Duration> {
         self.last.map(|_| self.interval)

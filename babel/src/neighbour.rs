@@ -14,6 +14,8 @@ use crate::{
 const IHU_HOLD_HALVES: u32 = 7;
 /// Streams with an interval below this tell of failures faster than the multicast Hellos do.
 const FAST: Duration = Duration::from_secs(1);
+/// After so many halves of a fast Hello's interval without any traffic other ways are prepared.
+const SUSPICIOUS_HALVES: u32 = 5;
 /// Fast unicast Hellos that still follow when nobody needs them any more: with them goes the news.
 const LAST_FAST_HELLOS: u8 = 16;
 /// Changes of the cost due to round-trip time below this are not followed.
@@ -57,6 +59,8 @@ pub(crate) struct Neighbour {
     pub(crate) next_fast_hello: Option<Instant>,
     /// Fast Hellos that are still to be sent although nobody wants them.
     pub(crate) last_fast_hellos: u8,
+    /// The silence in which other ways were prepared: since when it lasted.
+    prepared: Option<Instant>,
     pub(crate) unicast_seqno: Seqno,
     pub(crate) outbox: Outbox,
     /// What its routes cost in addition, and the part of it due to round-trip time.
@@ -90,6 +94,7 @@ impl Neighbour {
             expects_fast: false,
             next_fast_hello: None,
             last_fast_hellos: 0,
+            prepared: None,
             unicast_seqno,
             outbox: Outbox::default(),
             cost: INFINITY,
@@ -169,6 +174,22 @@ impl Neighbour {
         let silence = self.unicast.interval().unwrap_or_default() * (2 * missing + 1) / 2;
         let fast = self.unicast.dead_at(missing).max(Some(self.last_traffic + silence));
         [slow, fast].into_iter().flatten().min()
+    }
+
+    /// Since when neither fast Hellos nor other traffic came, and when that begins to look like a failure. `None`
+    /// on links that lose packets anyway, and once the silence is known.
+    pub(crate) fn suspect_at(&self) -> Option<(Instant, Instant)> {
+        if !self.heard || self.tolerated_misses() > tolerated_misses(0) || !self.has_fast_hellos() {
+            return None;
+        }
+        let since = self.unicast.last().max(Some(self.last_traffic))?;
+        let interval = self.unicast.interval()?;
+        (self.prepared != Some(since)).then_some((since, since + interval * SUSPICIOUS_HALVES / 2))
+    }
+
+    /// Notes that other ways were prepared.
+    pub(crate) const fn note_suspicion(&mut self, since: Instant) {
+        self.prepared = Some(since);
     }
 
     /// Whether the fast unicast Hellos that we wait for are coming.

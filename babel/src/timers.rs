@@ -48,6 +48,7 @@ impl Router {
             consider(neighbour.next_request, "route request");
             consider(neighbour.probe.map(|probe| probe.at), "path MTU probe");
             consider(liveness_deadline(neighbour), "neighbour liveness");
+            consider(neighbour.suspect_at().map(|(_, at)| at), "first sign of a failure");
         }
         consider(self.requests.deadline(), "seqno request");
         Some(next)
@@ -102,6 +103,11 @@ impl Router {
                 neighbour.outbox.push(Tlv::RouteRequest { prefix: None }, now);
             }
         }
+        if let Some((since, _)) = neighbour.suspect_at().filter(|(_, at)| *at <= now) {
+            neighbour.note_suspicion(since);
+            self.prepare_for_loss(key, now);
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         if unheard {
             neighbour.ihu_expires = None;
             neighbour.txcost = INFINITY;

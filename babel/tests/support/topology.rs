@@ -32,7 +32,7 @@ pub struct Link {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Wake(usize),
-    Delivery { link: usize, to: usize, multicast: bool, payload: Vec<u8> },
+    Delivery { link: usize, to: usize, multicast: bool, arrives: Instant, payload: Vec<u8> },
 }
 
 /// The network.
@@ -57,6 +57,8 @@ pub struct Network {
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
     wakes: Vec<Instant>,
     booted: Vec<Instant>,
+    /// Until then a router's control loop does nothing: packets and deadlines wait.
+    frozen: Vec<Instant>,
     counter: u64,
     rng: ChaCha20Rng,
     seed: u64,
@@ -109,6 +111,7 @@ impl Network {
             queue: BinaryHeap::new(),
             wakes: Vec::new(),
             booted: Vec::new(),
+            frozen: Vec::new(),
             counter: 0,
             rng: ChaCha20Rng::seed_from_u64(seed),
             seed,
@@ -117,6 +120,7 @@ impl Network {
             network.routers.push(None);
             network.wakes.push(start);
             network.booted.push(start);
+            network.frozen.push(start);
             network.boot(index, None);
         }
         network
@@ -147,6 +151,11 @@ impl Network {
     pub fn crash(&mut self, index: usize) {
         self.routers[index] = None;
         self.next.retain(|(router, _), _| *router != index);
+    }
+
+    /// The router's control loop sleeps for a while, as when its clock steps or its machine is overloaded.
+    pub fn freeze(&mut self, index: usize, time: Duration) {
+        self.frozen[index] = self.now + time;
     }
 
     /// Connects two routers; `rtt` is shared equally by both directions.
@@ -226,6 +235,17 @@ impl Network {
         };
         self.now = self.now.max(at);
         let before = self.log.len();
+        let (Happening::Wake(whose) | Happening::Delivery { to: whose, .. }) = &happening;
+        let awake = self.frozen[*whose];
+        if awake > self.now {
+            if let Happening::Wake(index) = happening
+                && self.wakes[index] == at
+            {
+                self.wakes[index] = awake;
+            }
+            self.schedule(awake, happening);
+            return true;
+        }
         match happening {
             Happening::Wake(index) if self.wakes[index] == at => {
                 let now = self.now;
@@ -235,8 +255,8 @@ impl Network {
                 }
             }
             Happening::Wake(_) => {}
-            Happening::Delivery { link, to, multicast, payload } => {
-                self.deliver(link, to, multicast, &payload)
+            Happening::Delivery { link, to, multicast, arrives, payload } => {
+                self.deliver(link, to, (multicast, arrives), &payload)
             }
         }
         for index in before..self.log.len() {
@@ -248,12 +268,12 @@ impl Network {
         true
     }
 
-    fn deliver(&mut self, link: usize, to: usize, multicast: bool, payload: &[u8]) {
+    fn deliver(&mut self, link: usize, to: usize, (multicast, arrived): (bool, Instant), payload: &[u8]) {
         let ends = self.links[link].ends;
         let from = if ends[0] == to { ends[1] } else { ends[0] };
         let (now, source) = (self.now, address(link, from));
         if let Some(router) = &mut self.routers[to] {
-            let result = router.handle_packet(interface_of(link), source, multicast, payload, now, now);
+            let result = router.handle_packet(interface_of(link), source, multicast, payload, arrived, now);
             match result {
                 Ok(()) => {}
                 Err(PacketError::Violation(violation)) if self.refusals_allowed => {
@@ -297,7 +317,7 @@ impl Network {
         let spread = jitter.mul_f64(2.0 * f64::from(self.rng.next_u32()) / f64::from(u32::MAX));
         let at = self.now + (delay[direction] + spread).saturating_sub(jitter);
         let to = ends[1 - direction];
-        self.schedule(at, Happening::Delivery { link, to, multicast, payload });
+        self.schedule(at, Happening::Delivery { link, to, multicast, arrives: at, payload });
     }
 
     fn note(&mut self, index: usize, event: Event) {
