@@ -4,4 +4,5 @@
 //! worlds of the `lab` crate where the kernel or foreign software has to judge.
 #![forbid(unsafe_code)]
 
+pub mod babel_speaker;
 pub mod simulation;

@@ -4,6 +4,9 @@
 //! a case's name is the peer.
 #![allow(clippy::unwrap_used, reason = "a case fails by panicking")]
 
+mod babel_mesh;
+mod babeld;
+mod bird;
 mod case;
 mod pairwise;
 mod releases;
@@ -12,12 +15,20 @@ mod strongswan;
 
 use case::Case;
 
+/// Whether the whole matrices are asked for, instead of CI's sample.
+fn is_full() -> bool {
+    std::env::var_os("VIAMESH_FULL").is_some_and(|value| value == "1")
+}
+
 fn main() {
     let mut arguments = libtest_mimic::Arguments::from_args();
     // Each case has real daemons and real time in it: they would disturb one another.
     arguments.test_threads = Some(1);
     let cases: Vec<Case> =
-        [releases::cases(), seg6::cases(), strongswan::cases()].into_iter().flatten().collect();
+        [releases::cases(), bird::cases(), babeld::cases(), seg6::cases(), strongswan::cases()]
+            .into_iter()
+            .flatten()
+            .collect();
     let trials = cases.into_iter().map(Case::into_trial).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

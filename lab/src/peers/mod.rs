@@ -20,11 +20,17 @@
 //! # }
 //! ```
 
+mod babel;
+mod babeld;
+mod bird;
 mod cache;
 pub mod charon;
 mod recipe;
 mod template;
 
+pub use babel::{BabelMac, BabelNeighbour, BabelRoute, BabelSetup};
+pub use babeld::Babeld;
+pub use bird::Bird;
 pub use cache::Cache;
 pub use charon::Charon;
 pub use recipe::{Recipe, Release};
