@@ -74,31 +74,42 @@ fn a_lossy_link_is_left_for_a_longer_one_without_loss() {
     scene.wait_path("alpha", "charlie", Some("bravo"));
     connection.works(&scene);
     connection.close();
-    // A few lucky Hellos may bring it back for a while: 50 probes without loss cannot be luck.
-    let probes = Pinger { count: Some(50), ..Pinger::new(scene.address("charlie")) };
-    scene.wait("a row of probes without loss", || {
-        let report = probes.run(scene.host("alpha")).unwrap();
-        report.received == report.sent
-    });
+    // It stays away: lucky Hellos do not bring it back.
+    let probes = Pinger {
+        count: Some(400),
+        interval: Duration::from_millis(50),
+        ..Pinger::new(scene.address("charlie"))
+    };
+    let report = probes.run(scene.host("alpha")).unwrap();
+    assert_eq!(report.received, report.sent, "probes got lost on the way by bravo");
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures are for whoever reads the run")]
 fn a_dead_link_is_left_before_an_ordinary_hello_could_tell() {
-    // Hellos by the default: a router without better means would need several of them.
-    let scene = triangle(20).start(|site| site.node());
-    let hello = Duration::from_secs(4);
+    // A router that has nothing but ordinary Hellos would need several of them.
+    let scene = triangle(20).start(|site| site.node().with("timers: { hello: 2s, redial: 500ms }"));
+    let hello = Duration::from_secs(2);
     scene.wait_path("alpha", "charlie", None);
     let connection = Connection::open(&scene);
-    connection.works(&scene);
-    let pinger = Pinger { count: None, ..Pinger::new(scene.address("charlie")) };
-    let pinger = pinger.start(scene.host("alpha")).unwrap();
-    scene.wait("answers on the direct way", || pinger.received() >= 20);
-    scene.internet.set("alpha", "charlie", LinkSettings::DEAD);
-    scene.wait_path("alpha", "charlie", Some("bravo"));
-    let outage = longest_gap(&scene, pinger);
-    assert!(outage < hello, "{outage:?} without an answer");
+    let mut outages = Vec::new();
+    for _ in 0..5 {
+        connection.works(&scene);
+        let pinger = Pinger { count: None, ..Pinger::new(scene.address("charlie")) };
+        let pinger = pinger.start(scene.host("alpha")).unwrap();
+        scene.wait("answers on the direct way", || pinger.received() >= 20);
+        scene.internet.set("alpha", "charlie", LinkSettings::DEAD);
+        scene.wait_path("alpha", "charlie", Some("bravo"));
+        outages.push(longest_gap(&scene, pinger));
+        scene.internet.set("alpha", "charlie", LinkSettings::with_rtt_ms(20));
+        scene.wait_path("alpha", "charlie", None);
+    }
     connection.works(&scene);
     connection.close();
+    outages.sort_unstable();
+    println!("a dead link was left after {outages:?}");
+    // Half a second at rest; twice that on a machine that is busy.
+    assert!(ratio(outages[2], hello) < 0.5, "without an answer for {outages:?}");
 }
 
 fn longest_gap(scene: &Scene, pinger: RunningPinger) -> Duration {
