@@ -88,8 +88,8 @@ pub enum Event {
         interface: InterfaceId,
         /// The probed neighbour.
         address: Ipv6Addr,
-        /// The largest IPv6 packet that the neighbour acknowledged, in octets.
-        mtu: u16,
+        /// The largest IPv6 packet that the neighbour acknowledged, in octets; `None` if not even 1280.
+        mtu: Option<u16>,
     },
 }
 

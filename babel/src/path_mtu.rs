@@ -19,8 +19,10 @@ const ASSUMED_RTT: Duration = Duration::from_millis(500);
 /// A search under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
-    /// Known to arrive.
+    /// Known to arrive, or the least size of all.
     low: u16,
+    /// Whether a packet of at least the size `low` was answered.
+    confirmed: bool,
     /// Not known not to arrive.
     high: u16,
     /// The size being tried.
@@ -35,15 +37,18 @@ pub(crate) struct Probe {
 impl Probe {
     fn new(ceiling: u16, opaque: u16, now: Instant) -> Self {
         let high = ceiling.max(LEAST);
-        Self { low: LEAST, high, size: high, opaque, at: now, left: TRIES }
+        Self { low: LEAST, confirmed: false, high, size: high, opaque, at: now, left: TRIES }
     }
 
     /// Continues with the next size. `None` if the search is over.
     fn narrow(&mut self, opaque: u16, now: Instant) -> Option<()> {
-        if self.high - self.low < PRECISION {
+        if self.high - self.low >= PRECISION {
+            self.size = self.low + (self.high - self.low).div_ceil(2);
+        } else if !self.confirmed && self.size != LEAST {
+            self.size = LEAST;
+        } else {
             return None;
         }
-        self.size = self.low + (self.high - self.low).div_ceil(2);
         self.opaque = opaque;
         self.left = TRIES;
         self.at = now;
@@ -79,6 +84,7 @@ impl Router {
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         let Some(probe) = neighbour.probe.as_mut().filter(|probe| probe.opaque == opaque) else { return };
         probe.low = probe.size;
+        probe.confirmed = true;
         if probe.narrow(next, now).is_none() {
             self.finish_probe(key);
         }
@@ -100,7 +106,8 @@ impl Router {
     fn finish_probe(&mut self, key: NeighbourKey) {
         let NeighbourKey { interface, address } = key;
         let probe = self.neighbours.get_mut(&key).and_then(|neighbour| neighbour.probe.take());
-        if let Some(Probe { low: mtu, .. }) = probe {
+        if let Some(Probe { low, confirmed, .. }) = probe {
+            let mtu = confirmed.then_some(low);
             self.events.push_back(Event::PathMtu { interface, address, mtu });
         }
     }

@@ -73,6 +73,13 @@ pub enum NodeEvent {
         /// Reachable both ways.
         up: bool,
     },
+    /// The path of a link carries longer or shorter packets than was known.
+    PathMtu {
+        /// The node at the other end.
+        peer: String,
+        /// The longest packet in the tunnel, in octets.
+        mtu: u16,
+    },
     /// The best way to a prefix changed.
     RouteChanged {
         /// The prefix.
@@ -109,9 +116,11 @@ impl NodeEvent {
     /// How loud the event is in the log.
     pub fn level(&self) -> Level {
         match self {
-            Self::LinkUp { .. } | Self::LinkDown { .. } | Self::Policy { .. } | Self::PeerMoved { .. } => {
-                Level::Info
-            }
+            Self::LinkUp { .. }
+            | Self::LinkDown { .. }
+            | Self::Policy { .. }
+            | Self::PeerMoved { .. }
+            | Self::PathMtu { .. } => Level::Info,
             Self::Trouble { .. } => Level::Warn,
             Self::DialFailed { tries, .. } if *tries == 1 => Level::Info,
             Self::Rekeyed { .. }

@@ -94,6 +94,12 @@ pub(crate) struct Link {
     pub(crate) last_failure: Option<LastFailure>,
     /// Longest inner packet in octets.
     pub(crate) mtu: u16,
+    /// Not even the least IPv6 packet fits into one datagram of the path: the IP layer cuts the datagrams.
+    pub(crate) fragment_outer: bool,
+    /// Whether the path MTU is being searched.
+    pub(crate) probing: bool,
+    /// When it is searched again.
+    pub(crate) next_probe: Option<Instant>,
 }
 
 impl Link {

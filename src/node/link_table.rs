@@ -126,6 +126,9 @@ fn planned(
             last_inbound_millis: 0,
             last_failure: None,
             mtu: link_mtu(local.family),
+            fragment_outer: false,
+            probing: false,
+            next_probe: None,
         },
         connection,
     })
@@ -152,7 +155,7 @@ fn accepted_sources(peer: &RegistryNode) -> Option<Arc<PrefixTable<()>>> {
 }
 
 /// Longest inner packet on a 1,500-octet underlay.
-fn link_mtu(family: Family) -> u16 {
+pub(super) fn link_mtu(family: Family) -> u16 {
     match family {
         Family::Ip4 => TUNNEL_MTU_IP4,
         Family::Ip6 => TUNNEL_MTU_IP6,

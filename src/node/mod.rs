@@ -16,6 +16,7 @@ mod link;
 mod link_local;
 mod link_table;
 mod name;
+mod path_mtu;
 mod policy_candidate;
 mod policy_health;
 mod policy_paths;
@@ -214,11 +215,7 @@ impl Node {
             Punt::PeerMoved { link, socket, local, remote, .. } => {
                 self.handle_peer_moved(link, socket, local, remote, now);
             }
-            Punt::DatagramTooBig { link, datagram } => {
-                let what =
-                    format!("the path takes no datagrams of {datagram} octets: lower the MTU of the TUN");
-                self.trouble(link, &what, now);
-            }
+            Punt::DatagramTooBig { link, datagram } => self.handle_datagram_too_big(link, datagram, now),
             Punt::SegmentationFailed { link, errno } => {
                 let what =
                     format!("segmentation offload failed (error {errno}): single datagrams for a while");
@@ -274,6 +271,7 @@ impl Node {
             if self.next_metrics <= now {
                 self.next_metrics = now + METRIC_INTERVAL;
                 self.refresh_metrics(now);
+                self.search_old_path_mtus(now);
             }
         }
         self.ike.handle_timeout(now);

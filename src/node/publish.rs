@@ -120,7 +120,7 @@ fn link_path(link: &Link, hmac: Requirement) -> Option<LinkPath> {
         remote: path.remote,
         outbound: link.outbound().cloned(),
         mtu: link.mtu,
-        fragment_outer: false,
+        fragment_outer: link.fragment_outer,
         accept: link.accept.clone(),
         hmac,
         counters: Arc::clone(&link.counters),

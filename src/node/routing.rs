@@ -1,5 +1,6 @@
 //! Babel over the links, and the routes that it selects.
 
+use super::path_mtu::LEAST_MTU;
 use super::publish::compressed_prefixes;
 use super::{Node, NodeEvent, babel_packet};
 use crate::config::settings::{CostMap, NodeName, Settings};
@@ -110,7 +111,8 @@ impl Node {
         let Some(link) = self.links.get(&id) else { return };
         let timers = &self.settings.timers;
         let mut config = InterfaceConfig::new(link.link_local);
-        config.mtu = link.mtu;
+        // What every path carries: the link's own MTU is searched with other packets.
+        config.mtu = LEAST_MTU;
         config.hello_interval = timers.hello;
         config.update_interval = timers.update;
         config.fast_hello = link.ours.then_some(timers.fast_hello);
@@ -147,7 +149,7 @@ impl Node {
         let mut busy = false;
         while let Some(event) = self.babel.poll_event() {
             busy = true;
-            self.handle_babel_event(event);
+            self.handle_babel_event(event, now);
         }
         let mut payload = std::mem::take(&mut self.scratch);
         while let Some(transmit) = self.babel.poll_transmit(&mut payload, now) {
@@ -162,14 +164,17 @@ impl Node {
         busy
     }
 
-    fn handle_babel_event(&mut self, event: babel::Event) {
+    fn handle_babel_event(&mut self, event: babel::Event, now: Instant) {
         match event {
             babel::Event::RouteSelected { prefix, interface, metric, router_id, .. } => {
                 let route = SelectedRoute { link: LinkId(interface.0), metric, router_id };
                 self.install_route(&prefix, Some(route));
             }
             babel::Event::RouteLost { prefix } => self.install_route(&prefix, None),
-            babel::Event::NeighbourUp { interface, .. } => self.note_neighbour(interface, true),
+            babel::Event::NeighbourUp { interface, .. } => {
+                self.note_neighbour(interface, true);
+                self.search_path_mtu(LinkId(interface.0), now);
+            }
             babel::Event::NeighbourDown { interface, .. } => self.note_neighbour(interface, false),
             babel::Event::Rejected { prefix, interface, reason, .. } => {
                 let text =
@@ -189,12 +194,7 @@ impl Node {
                 self.events.push_back(NodeEvent::Trouble { text });
             }
             babel::Event::SeqnoChanged(seqno) => self.events.push_back(NodeEvent::Seqno(seqno.0)),
-            babel::Event::PathMtu { interface, mtu, .. } => {
-                if let Some(link) = self.links.get_mut(&LinkId(interface.0)) {
-                    link.mtu = link.mtu.min(mtu.max(1280));
-                    self.forwarding_changed = true;
-                }
-            }
+            babel::Event::PathMtu { interface, mtu, .. } => self.take_path_mtu(LinkId(interface.0), mtu),
         }
     }
 

@@ -107,6 +107,7 @@ impl Node {
                     let (peer, remote) = (link.peer.clone(), path.remote.to_string());
                     self.forwarding_changed = true;
                     self.events.push_back(NodeEvent::PeerMoved { peer, remote });
+                    self.search_path_mtu(LinkId(connection.0), now);
                 }
             }
             Event::Rejected { path, reason } => self.events.push_back(NodeEvent::Rejected {
@@ -170,6 +171,7 @@ impl Node {
             return;
         }
         link.up_since = Some(now);
+        link.fragment_outer = false;
         let event = NodeEvent::LinkUp {
             link: id,
             peer: link.peer.clone(),

@@ -34,6 +34,7 @@ pub fn log_event(event: &NodeEvent) {
         NodeEvent::PeerMoved { peer, remote } => line!("viamesh::ike", level, %peer, %remote, "peer moved"),
         NodeEvent::Neighbour { peer, up: true } => line!("viamesh::babel", level, %peer, "neighbour up"),
         NodeEvent::Neighbour { peer, up: false } => line!("viamesh::babel", level, %peer, "neighbour down"),
+        NodeEvent::PathMtu { peer, mtu } => line!("viamesh::babel", level, %peer, mtu, "path MTU"),
         NodeEvent::RouteChanged { prefix, via: Some(via), metric } => {
             line!("viamesh::babel", level, %prefix, peer = %via, metric, "route changed");
         }

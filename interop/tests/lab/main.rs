@@ -16,6 +16,7 @@ mod frames;
 mod full_disk;
 mod hostile;
 mod internet_exit;
+mod path_mtu;
 mod policy_outage;
 mod policy_traffic;
 mod rekey;
