@@ -22,7 +22,7 @@ pub use explain::{
 pub use neighbours::{NeighbourEntry, NeighboursReport};
 pub use probe::{PingReply, PingReport, TraceHop, TraceReport};
 pub use registry::{RegistryEndpoint, RegistryNode, RegistryOrganization, RegistryReport};
-pub use routes::{RouteEntry, RouteStanding, RoutesReport};
+pub use routes::{FeasibilityDistance, RouteEntry, RouteStanding, RoutesReport};
 pub use status::{
     Dialled, LinkStatus, NodeState, NodeStatus, PathStatus, PolicyState, PolicyStatus, StatusReport,
 };

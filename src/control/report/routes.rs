@@ -69,9 +69,22 @@ pub struct RouteEntry {
     pub rtt_ms: Option<f64>,
     /// Seconds until it is forgotten unless it is announced again; `None` for our own.
     pub expires_in_seconds: Option<u64>,
-    /// Why it was rejected.
+    /// The feasibility distance of its source: only what is announced with a newer sequence number, or the same and a
+    /// smaller metric, is feasible (RFC 8966 section 3.5.1). `None` before this node has announced it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feasibility_distance: Option<FeasibilityDistance>,
+    /// Why it is in use, or is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What a route's announcement must be better than.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeasibilityDistance {
+    /// Sequence number.
+    pub seqno: u16,
+    /// Metric.
+    pub metric: u16,
 }
 
 impl Text for RoutesReport {
@@ -88,9 +101,12 @@ impl Text for RoutesReport {
             ("VIA", Align::Left),
             ("METRIC", Align::Right),
             ("ANNOUNCED", Align::Right),
+            ("SEQNO", Align::Right),
             ("RTT", Align::Right),
             ("ORIGIN", Align::Left),
+            ("ROUTER-ID", Align::Left),
             ("EXPIRES", Align::Left),
+            ("WHY", Align::Left),
         ]);
         for route in &self.routes {
             table.row(route.cells());
@@ -100,25 +116,24 @@ impl Text for RoutesReport {
 }
 
 impl RouteEntry {
-    fn cells(&self) -> [String; 8] {
+    fn cells(&self) -> [String; 11] {
         let prefix = match self.source {
             Some(source) => format!("{} from {source}", self.prefix),
             None => self.prefix.to_string(),
         };
-        let state = match &self.reason {
-            Some(reason) => format!("{} ({reason})", self.standing),
-            None => self.standing.to_string(),
-        };
         let local = self.standing == RouteStanding::Local;
         [
             prefix,
-            state,
+            self.standing.to_string(),
             or_dash(self.neighbour.clone()),
             or_infinite(self.metric),
             if local { "-".to_owned() } else { or_infinite(self.announced_metric) },
+            self.seqno.to_string(),
             or_dash(self.rtt_ms.map(round_trip)),
-            self.origin.clone().unwrap_or_else(|| self.router_id.clone()),
+            or_dash(self.origin.clone()),
+            self.router_id.clone(),
             or_dash(self.expires_in_seconds.map(ahead)),
+            or_dash(self.reason.clone()),
         ]
     }
 }
@@ -165,6 +180,7 @@ mod tests {
             router_id: "02:00:5e:10:00:00:00:01".to_owned(),
             rtt_ms: neighbour.map(|_| 40.2),
             expires_in_seconds: Some(42),
+            feasibility_distance: Some(FeasibilityDistance { seqno: 7, metric: 168 }),
             reason: None,
         }
     }
@@ -177,22 +193,24 @@ mod tests {
         let mut own = route("10.1.0.0/16", RouteStanding::Local, None, Some(8));
         own.metric = Some(0);
         own.expires_in_seconds = None;
+        let mut best = route("10.4.0.0/16", RouteStanding::Selected, Some("bravo"), Some(168));
+        best.reason = Some("the least metric".to_owned());
         let report = RoutesReport {
             format: FORMAT,
             address: None,
             routes: vec![
                 own,
-                route("10.4.0.0/16", RouteStanding::Selected, Some("bravo"), Some(168)),
+                best,
                 route("10.4.0.0/16", RouteStanding::Feasible, Some("charlie"), Some(1068)),
                 rejected,
             ],
         };
         insta::assert_snapshot!(report.text(), @"
-        PREFIX        STATE                      VIA         METRIC   ANNOUNCED     RTT   ORIGIN                    EXPIRES
-        10.1.0.0/16   local                      -                0           -       -   delta                     -
-        10.4.0.0/16   selected                   bravo          168         160   40 ms   delta                     in 42 s
-        10.4.0.0/16   feasible                   charlie       1068        1060   40 ms   delta                     in 42 s
-        0.0.0.0/0     rejected (default route)   charlie   infinite    infinite   40 ms   02:00:5e:10:00:00:00:01   in 42 s
+        PREFIX        STATE      VIA         METRIC   ANNOUNCED   SEQNO     RTT   ORIGIN   ROUTER-ID                 EXPIRES   WHY
+        10.1.0.0/16   local      -                0           -       7       -   delta    02:00:5e:10:00:00:00:01   -         -
+        10.4.0.0/16   selected   bravo          168         160       7   40 ms   delta    02:00:5e:10:00:00:00:01   in 42 s   the least metric
+        10.4.0.0/16   feasible   charlie       1068        1060       7   40 ms   delta    02:00:5e:10:00:00:00:01   in 42 s   -
+        0.0.0.0/0     rejected   charlie   infinite    infinite       7   40 ms   -        02:00:5e:10:00:00:00:01   in 42 s   default route
         ");
     }
 

@@ -29,7 +29,13 @@ impl Node {
             cost: finite(report.cost),
             rtt_ms: report.rtt.map(milliseconds),
             hello_interval_seconds: report.hello_interval.map_or(0.0, |interval| interval.as_secs_f64()),
+            unicast_interval_seconds: report.unicast_interval.map(|interval| interval.as_secs_f64()),
+            loss_percent: report.loss_percent,
+            rtt_deviation_ms: report.rtt_deviation.map(milliseconds),
+            rtt_cost: report.rtt_cost,
+            ihu_expires_in_seconds: report.ihu_expires_in.map(|left| left.as_secs_f64()),
             routes: report.routes,
+            selected: report.selected,
             ours: link.is_some_and(|link| link.ours),
             since_seconds: link.and_then(|link| link.up_since).map_or(0, |at| seconds_since(at, now)),
         }

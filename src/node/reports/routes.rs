@@ -1,7 +1,7 @@
 //! `routes`.
 
 use super::{finite, link_name, milliseconds};
-use crate::control::report::{FORMAT, RouteEntry, RouteStanding, RoutesReport};
+use crate::control::report::{FORMAT, FeasibilityDistance, RouteEntry, RouteStanding, RoutesReport};
 use crate::forwarding::LinkId;
 use crate::node::Node;
 use babel::{RouteReport, RouteStatus};
@@ -10,11 +10,24 @@ use std::time::Instant;
 
 impl Node {
     pub(in crate::node) fn routes_report(&self, address: Option<IpAddr>, now: Instant) -> RoutesReport {
-        let reports = self.babel.routes(now).into_iter();
-        let wanted = reports.filter(|report| address.is_none_or(|a| report.prefix.destination.contains(&a)));
-        let mut routes: Vec<RouteEntry> = wanted.map(|report| self.route_entry(&report)).collect();
+        let mut reports = self.babel.routes(now);
+        reports.retain(|report| address.is_none_or(|a| report.prefix.destination.contains(&a)));
+        let mut routes: Vec<RouteEntry> = Vec::new();
+        for same in reports.chunk_by(|a, b| a.prefix == b.prefix) {
+            let selected = same.iter().find(|report| report.selected);
+            let alternatives = same.iter().filter(|report| report.status == RouteStatus::Alternative).count();
+            routes.extend(same.iter().map(|report| RouteEntry {
+                reason: reason(report, selected, alternatives),
+                ..self.route_entry(report)
+            }));
+        }
         routes.sort_by_key(|route| {
-            (route.prefix, route.standing != RouteStanding::Selected, route.metric.unwrap_or(u32::MAX))
+            (
+                route.prefix,
+                route.source,
+                route.standing != RouteStanding::Selected,
+                route.metric.unwrap_or(u32::MAX),
+            )
         });
         RoutesReport { format: FORMAT, address, routes }
     }
@@ -35,7 +48,10 @@ impl Node {
             router_id: report.router_id.to_string(),
             rtt_ms: report.rtt.map(milliseconds),
             expires_in_seconds: report.expires_in.map(|left| left.as_secs()),
-            reason: reason(report.status).map(str::to_owned),
+            feasibility_distance: report
+                .feasibility_distance
+                .map(|(seqno, metric)| FeasibilityDistance { seqno: seqno.0, metric }),
+            reason: None,
         }
     }
 }
@@ -50,10 +66,31 @@ fn standing(report: &RouteReport) -> RouteStanding {
     }
 }
 
-fn reason(status: RouteStatus) -> Option<&'static str> {
-    match status {
-        RouteStatus::Kept => Some("another is better, but not by enough or not for long enough"),
-        RouteStatus::Unfeasible => Some("it might lead back to this node"),
-        RouteStatus::Best | RouteStatus::Alternative | RouteStatus::Unreachable | RouteStatus::Own => None,
-    }
+/// Why a route is in use or not, with the figures that decide.
+fn reason(report: &RouteReport, selected: Option<&RouteReport>, alternatives: usize) -> Option<String> {
+    let ahead = selected.map(|selected| report.metric.saturating_sub(selected.metric));
+    Some(match report.status {
+        RouteStatus::Own => return None,
+        RouteStatus::Best if alternatives == 0 => "the only usable route".to_owned(),
+        RouteStatus::Best => format!("the least metric of {}", alternatives + 1),
+        RouteStatus::Kept => "another is better, but not by enough or not for long enough".to_owned(),
+        RouteStatus::Alternative => match (ahead, selected.map(|selected| selected.metric)) {
+            (Some(0), Some(metric)) if metric > report.metric => {
+                format!("better by {}, not yet enough or not for long enough", metric - report.metric)
+            }
+            (Some(behind), _) => format!("{behind} worse than the selected one"),
+            (None, _) => "not chosen yet".to_owned(),
+        },
+        RouteStatus::Unfeasible => match report.feasibility_distance {
+            Some((seqno, metric)) => format!(
+                "might lead back to this node: {} (seqno {}) is not less than {metric} (seqno {})",
+                report.advertised_metric, report.seqno.0, seqno.0
+            ),
+            None => "might lead back to this node".to_owned(),
+        },
+        RouteStatus::Unreachable if report.advertised_metric == babel::INFINITY => {
+            "its neighbour has withdrawn it, or it has expired".to_owned()
+        }
+        RouteStatus::Unreachable => "its neighbour cannot be reached".to_owned(),
+    })
 }
