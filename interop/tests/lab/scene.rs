@@ -35,6 +35,15 @@ pub(crate) struct Site {
 }
 
 impl Site {
+    fn new(host: Host, segment: &Segment, number: u8) -> Self {
+        let underlay = segment.attach(&host).unwrap();
+        let site = Self { host, underlay, number };
+        for address in [site.inside(), site.inside_v6()] {
+            site.host.add_address("lo", address.into()).unwrap();
+        }
+        site
+    }
+
     /// The IPv4 network behind the node: 10.*n*.0.0/24.
     pub(crate) fn network(&self) -> String {
         format!("10.{}.0.0/24", self.number)
@@ -85,12 +94,7 @@ impl Internet {
         let mut sites = Vec::new();
         for (name, number) in names.iter().zip(1..) {
             let host = world.host(name).unwrap();
-            let underlay = segment.attach(&host).unwrap();
-            let site = Site { host, underlay, number };
-            for address in [site.inside(), site.inside_v6()] {
-                site.host.add_address("lo", address.into()).unwrap();
-            }
-            sites.push(site);
+            sites.push(Site::new(host, &segment, number));
         }
         let internet = Self { world, segment, sites };
         for (index, a) in names.iter().enumerate() {
@@ -99,6 +103,24 @@ impl Internet {
             }
         }
         internet
+    }
+
+    /// Two sites, alpha and bravo, with a router between them that passes on packets up to `mtu` octets.
+    pub(crate) fn behind_router(mtu: u32) -> Self {
+        let world = World::new().unwrap();
+        let (west, east) = (world.segment("west").unwrap(), world.segment("east").unwrap());
+        let router = world.host("router").unwrap();
+        let mut sites = Vec::new();
+        for (name, number, segment) in [("alpha", 1, &west), ("bravo", 2, &east)] {
+            sites.push(Site::new(world.host(name).unwrap(), segment, number));
+        }
+        let ends = [&west, &east].map(|segment| segment.attach(&router).unwrap());
+        for (site, other, end) in [(0, 1, &ends[0]), (1, 0, &ends[1])] {
+            let far = ipnet::IpNet::from(IpAddr::from(sites[other].underlay.v4.unwrap()));
+            sites[site].host.add_route(far, end.v4.unwrap().into()).unwrap();
+            router.set_mtu(&end.name, mtu).unwrap();
+        }
+        Self { world, segment: west, sites }
     }
 
     /// Changes the link between two sites.

@@ -49,7 +49,7 @@ pub struct NeighbourEntry {
     /// The part of the cost that is due to the round trip.
     pub rtt_cost: u16,
     /// Seconds for which its last word on how it hears us counts.
-    pub ihu_expires_in_seconds: Option<f64>,
+    pub ihu_expires_in_seconds: Option<u64>,
     /// Routes that we have from it.
     pub routes: usize,
     /// Routes by it that are in use.
@@ -95,7 +95,7 @@ impl Text for NeighboursReport {
                 or_dash(neighbour.rtt_ms.map(round_trip)),
                 neighbour.routes.to_string(),
                 neighbour.selected.to_string(),
-                or_dash(neighbour.ihu_expires_in_seconds.map(|left| ahead(left as u64))),
+                or_dash(neighbour.ihu_expires_in_seconds.map(ahead)),
                 whole_span(neighbour.since_seconds),
             ]);
         }
@@ -128,7 +128,7 @@ mod tests {
             loss_percent: 1,
             rtt_deviation_ms: Some(0.4),
             rtt_cost: 156,
-            ihu_expires_in_seconds: Some(38.5),
+            ihu_expires_in_seconds: Some(38),
             routes: 12,
             selected: 3,
             ours: true,

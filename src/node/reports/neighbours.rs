@@ -33,7 +33,7 @@ impl Node {
             loss_percent: report.loss_percent,
             rtt_deviation_ms: report.rtt_deviation.map(milliseconds),
             rtt_cost: report.rtt_cost,
-            ihu_expires_in_seconds: report.ihu_expires_in.map(|left| left.as_secs_f64()),
+            ihu_expires_in_seconds: report.ihu_expires_in.map(|left| left.as_secs()),
             routes: report.routes,
             selected: report.selected,
             ours: link.is_some_and(|link| link.ours),
