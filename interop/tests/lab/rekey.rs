@@ -23,6 +23,8 @@ fn length() -> Duration {
 /// What happened at the receiver during a run.
 struct Run {
     stream: UdpReport,
+    /// What iperf3 reached, in bit/s: 200 Mbit/s, unless the machine has no time for it.
+    rate: f64,
     ike_rekeys: usize,
     child_rekeys: usize,
     /// Packets that were dropped for authentication, replay or SPI, by node and reason.
@@ -92,11 +94,11 @@ fn run(timers: &str) -> Run {
     let stream = stream.stop(Duration::from_secs(5)).unwrap();
     let report: serde_json::Value = serde_json::from_str(&client.log_text()).unwrap();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_default();
-    assert!(rate > 150e6, "iperf3 reached {rate} bit/s only: {:#}", report["end"]);
+    assert!(rate > 0.0, "iperf3 moved nothing: {:#}", report["end"]);
     drop(server);
     let mut dropped = dropped(&scene);
     dropped.retain(|what, count| before.get(what) != Some(count));
-    Run { stream, ike_rekeys: watch.ike.len() - 1, child_rekeys: watch.children.len() - 1, dropped }
+    Run { stream, rate, ike_rekeys: watch.ike.len() - 1, child_rekeys: watch.children.len() - 1, dropped }
 }
 
 #[test]
@@ -107,6 +109,8 @@ fn rekeys_under_load_drop_nothing_and_leave_no_gap() {
     let counts = (rekeyed.ike_rekeys, rekeyed.child_rekeys);
     assert!(counts.0 >= 1 && counts.1 >= 3, "too few rekeys (IKE, CHILD): {counts:?}");
     assert_eq!((control.dropped, rekeyed.dropped), (Drops::new(), Drops::new()));
+    let share = rekeyed.rate / control.rate;
+    assert!(share > 0.75, "{} bit/s with rekeys, {} without", rekeyed.rate, control.rate);
     assert_eq!(rekeyed.stream.lost(), 0, "{:?}", rekeyed.stream);
     let (gap, allowed) = (rekeyed.stream.longest_gap, control.stream.longest_gap + SLACK);
     assert!(gap <= allowed, "a gap of {gap:?}, {:?} without rekeys", control.stream.longest_gap);
