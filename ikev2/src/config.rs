@@ -56,6 +56,8 @@ pub struct Config {
     /// Whether hybrid key exchange, the first method followed by one of the additional ones, is offered ahead of the
     /// classical one. Costs one more round trip.
     pub offer_hybrid: bool,
+    /// Whether key exchanges of strangers are handed out by [`crate::Endpoint::poll_work`] instead of done at once.
+    pub defer_key_exchange: bool,
     /// Whether the raw public key is sent in a CERT payload (RFC 7670) although the peer has it pinned.
     pub send_certificate: bool,
 }
@@ -78,6 +80,7 @@ impl Config {
             key_exchange_methods: vec![Method::X25519, Method::P256, Method::P384],
             additional_methods: vec![Method::MlKem768, Method::MlKem1024, Method::MlKem512],
             offer_hybrid: false,
+            defer_key_exchange: false,
             send_certificate: false,
         }
     }

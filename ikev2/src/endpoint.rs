@@ -299,17 +299,6 @@ impl Endpoint {
         self.settle(now);
     }
 
-    /// We are somewhere else: `path` is how the peer of this link is reached from now on. Peers are told by MOBIKE
-    /// (RFC 4555) where it applies, and follow an authenticated message otherwise.
-    pub fn local_path_changed(&mut self, id: ConnectionId, path: Path, now: Instant) {
-        let ours = self.sas.iter_mut().filter(|(_, sa)| sa.connection == Some(id) && sa.is_established());
-        for (spi, sa) in ours {
-            sa.move_to(&mut self.shared, path);
-            self.deadlines.touch(*spi);
-        }
-        self.settle(now);
-    }
-
     /// A CHILD SA carried so many packets or octets that it must be rekeyed.
     pub fn rekey_child(&mut self, spi_in: u32, now: Instant) {
         let sa = self.sas.values_mut().find(|sa| sa.has_child(spi_in));

@@ -50,6 +50,8 @@ pub(crate) struct IkeSa {
     pub(crate) round_trip: Option<Duration>,
     /// Something authentic came on this very SA, so the peer has had it.
     pub(crate) proved: bool,
+    /// Datagrams that wait for the key exchange.
+    pub(crate) waiting: Vec<(Path, Vec<u8>)>,
     /// When somebody last said that the peer has lost its state.
     pub(crate) hinted: Option<Instant>,
     /// IKE SAs to close once this one is known to work at both ends.
@@ -183,6 +185,7 @@ impl IkeSa {
             last_inbound: now,
             round_trip: None,
             proved: false,
+            waiting: Vec::new(),
             hinted: None,
             supersedes: Vec::new(),
             refusals: 0,

@@ -15,6 +15,9 @@ use crate::retransmission::Due;
 use crate::shared::Shared;
 use crate::wire::{ExchangeType, Header, Message, Payload, decode_chain};
 
+/// Datagrams of one half-open SA that wait for its key exchange: the fragments of a message.
+const MAX_WAITING: usize = 8;
+
 /// Takes a datagram whose SPIs name `sa`.
 pub(crate) fn handle(
     sa: &mut IkeSa,
@@ -64,6 +67,9 @@ fn handle_request(
             return shared.transmit(path, &datagrams);
         }
         Arrival::OutOfWindow => return shared.reject(path, Rejection::MessageId, now),
+    }
+    if sa.secured.is_none() && !compute_keys(sa, shared, path, datagram) {
+        return;
     }
     let opened = match open(sa, header, datagram) {
         Ok(Some(opened)) => opened,
@@ -203,14 +209,25 @@ fn handle_response(
     }
 }
 
-fn open(sa: &mut IkeSa, header: &Header, datagram: &[u8]) -> Result<Option<OpenedMessage>, Malformed> {
-    if sa.secured.is_none()
-        && let Phase::HalfOpen(responded) = &sa.phase
-    {
-        let spis = sa.spis();
-        let secured = responded.secure((spis.initiator, spis.responder));
-        sa.secured = Some(secured.map_err(|_| Malformed::Value("key exchange value"))?);
+/// Derives the keys of a half-open SA, now or when the driver is done with its part: then the datagram waits.
+/// False if there is nothing to open it with.
+fn compute_keys(sa: &mut IkeSa, shared: &mut Shared, path: Path, datagram: &[u8]) -> bool {
+    let (spi, spis) = (sa.local_spi, sa.spis());
+    let Phase::HalfOpen(responded) = &mut sa.phase else { return false };
+    let pending = responded.take_pending(spi);
+    if shared.config.defer_key_exchange {
+        if sa.waiting.len() < MAX_WAITING {
+            sa.waiting.push((path, datagram.to_vec()));
+        }
+        shared.work.extend(pending);
+        return false;
     }
+    let Some(Ok(secret)) = pending.map(|pending| pending.run().secret) else { return false };
+    sa.secured = Some(responded.secure(&secret, (spis.initiator, spis.responder)));
+    true
+}
+
+fn open(sa: &mut IkeSa, header: &Header, datagram: &[u8]) -> Result<Option<OpenedMessage>, Malformed> {
     let Some(secured) = &sa.secured else { return Err(Malformed::Value("message before key exchange")) };
     let message = Message::decode(datagram)?;
     let reassembly = if header.response { &mut sa.fragments.1 } else { &mut sa.fragments.0 };

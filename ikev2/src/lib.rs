@@ -39,6 +39,7 @@ pub mod key_exchange;
 pub mod key_schedule;
 mod lost_state;
 mod nat_detection;
+mod pending_key_exchange;
 pub mod proposal;
 mod request_window;
 mod retransmission;
@@ -65,4 +66,5 @@ pub use event::{
     IkeSpis, KeyLogTable, Rejection,
 };
 pub use identity::Identity;
+pub use pending_key_exchange::{FinishedKeyExchange, PendingKeyExchange};
 pub use secret::SecretBytes;

@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::event::{ChildDownReason, Event, IkeDownReason, IkeSpis, Rejection};
 use crate::identity::Identity;
 use crate::ike_sa::{IkeSa, Task};
+use crate::pending_key_exchange::PendingKeyExchange;
 
 /// Rejections reported per second; the rest is only dropped.
 const REJECTIONS_PER_SECOND: u32 = 10;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) transmits: VecDeque<(Path, Vec<u8>)>,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) retired: VecDeque<Retired>,
+    /// Key exchanges that the driver computes where it likes.
+    pub(crate) work: VecDeque<PendingKeyExchange>,
     inbound_spis: BTreeSet<u32>,
     rejections: (Option<Instant>, u32),
 }
@@ -70,6 +73,7 @@ impl Shared {
             transmits: VecDeque::new(),
             actions: VecDeque::new(),
             retired: VecDeque::new(),
+            work: VecDeque::new(),
             inbound_spis: BTreeSet::new(),
             rejections: (None, 0),
         }

@@ -1,5 +1,10 @@
 //! Peers that prove themselves by certificate, and raw keys of other kinds (RFC 7296 §3.6, RFC 7427, RFC 4945).
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a failed expectation is a failed test; a wall clock needs an instant to start from"
+)]
 
 mod support;
 

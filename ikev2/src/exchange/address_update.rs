@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use crate::config::Path;
+use crate::config::{ConnectionId, Path};
+use crate::endpoint::Endpoint;
 use crate::error::Violation;
 use crate::event::Event;
 use crate::exchange::{Contents, Pending};
@@ -140,5 +141,20 @@ impl IkeSa {
         let by_mobike = self.peer.mobike && self.peer.we_began;
         // Without MOBIKE, the peer follows an authenticated message from the new address.
         self.want(if by_mobike { Want::UpdateAddresses } else { Want::Liveness }, None);
+    }
+}
+
+impl Endpoint {
+    /// We are somewhere else: `path` is how the peer of this link is reached from now on. Peers are told by MOBIKE
+    /// (RFC 4555) where it applies, and follow an authenticated message otherwise.
+    pub fn local_path_changed(&mut self, id: ConnectionId, path: Path, now: Instant) {
+        let ours = self.sas.values_mut().filter(|sa| sa.connection == Some(id) && sa.is_established());
+        let mut moved = Vec::new();
+        for sa in ours {
+            sa.move_to(&mut self.shared, path);
+            moved.push(sa.local_spi);
+        }
+        moved.into_iter().for_each(|spi| self.touch(spi));
+        self.settle(now);
     }
 }

@@ -171,15 +171,14 @@ fn check_response(
 ) -> Result<Proven, DialFailure> {
     let missing = DialFailure::Violation(Violation::Missing("IDr"));
     let config = sa.connection.and_then(|id| shared.connections.get(&id)).map(|entry| &entry.config);
-    let (Some(config), Some(secured)) = (config, &sa.secured) else { return Err(missing) };
+    let Some(config) = config else { return Err(missing) };
     let Some(id) = contents.id_responder().map_err(DialFailure::Violation)? else {
         return Err(contents.error().map_or(missing, |error| DialFailure::Refused(error.kind)));
     };
     if id.identity() != Ok(config.remote_id.clone()) {
         return Err(DialFailure::NotAuthentic(Violation::Authentication("the peer has another identity")));
     }
-    verify(sa, shared, secured, config, &initiation.transcript, contents, id, now)
-        .map_err(DialFailure::NotAuthentic)
+    verify(sa, shared, config, &initiation.transcript, contents, id, now).map_err(DialFailure::NotAuthentic)
 }
 
 type FirstChild =
@@ -255,7 +254,7 @@ pub(crate) fn respond(
     let (Some(entry), Some(secured)) = (shared.connections.get(&connection), &sa.secured) else {
         return Err(failed(Rejection::UnknownPeer));
     };
-    let proven = verify(sa, shared, secured, &entry.config, transcript, contents, id_i, now);
+    let proven = verify(sa, shared, &entry.config, transcript, contents, id_i, now);
     let proven = proven.map_err(|_| failed(Rejection::NotAuthentic))?;
     let id_r = Identification::from(&entry.config.local_id);
     //= CVE-2024-2357's lesson: without a signature of our own there is no SA either.

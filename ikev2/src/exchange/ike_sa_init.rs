@@ -12,7 +12,9 @@ use crate::ike_sa::{IkeSa, PeerFacts, Phase, Secured};
 use crate::key_exchange::{KeyExchange, Method};
 use crate::key_schedule::{Freshness, IkeKeys, Prf};
 use crate::nat_detection;
+use crate::pending_key_exchange::PendingKeyExchange;
 use crate::proposal::{IkePolicy, IkeSuite};
+use crate::secret::SecretBytes;
 use crate::shared::Shared;
 use crate::signature::{HashSet, SignatureHash};
 use crate::wire::registry::notify;
@@ -55,7 +57,8 @@ pub(crate) struct Transcript {
 pub(crate) struct Responded {
     pub(crate) transcript: Transcript,
     suite: IkeSuite,
-    exchange: KeyExchange,
+    /// Our half, until it is used.
+    exchange: Option<KeyExchange>,
     peer_public: Vec<u8>,
 }
 
@@ -213,20 +216,28 @@ fn accept(
         nonce_r,
         intermediate: Vec::new(),
     };
-    let responded =
-        Responded { transcript, suite: choice.suite, exchange, peer_public: peer_public.to_vec() };
+    let responded = Responded {
+        transcript,
+        suite: choice.suite,
+        exchange: Some(exchange),
+        peer_public: peer_public.to_vec(),
+    };
     sa.phase = Phase::HalfOpen(Box::new(responded));
     Ok(sa)
 }
 
 impl Responded {
-    /// Does the expensive part of the key exchange; only an encrypted message leads here.
+    /// The expensive part of the key exchange, once; only an encrypted message leads here.
     //= RFC 7296 §2.6: no state, and no computation, before it is earned.
-    pub(crate) fn secure(&self, sa_spis: (u64, u64)) -> Result<Secured, Violation> {
-        let shared_secret = self.exchange.complete(&self.peer_public)?;
+    pub(crate) fn take_pending(&mut self, spi: u64) -> Option<PendingKeyExchange> {
+        let exchange = self.exchange.take()?;
+        Some(PendingKeyExchange { spi, exchange, peer_public: std::mem::take(&mut self.peer_public) })
+    }
+
+    /// Keys from what came of it.
+    pub(crate) fn secure(&self, secret: &SecretBytes, sa_spis: (u64, u64)) -> Secured {
         let fresh = self.transcript.freshness(sa_spis);
-        let keys = IkeKeys::initial(self.suite.prf, self.suite.cipher, &shared_secret, fresh);
-        Ok(Secured::new(self.suite, keys, false))
+        Secured::new(self.suite, IkeKeys::initial(self.suite.prf, self.suite.cipher, secret, fresh), false)
     }
 }
 

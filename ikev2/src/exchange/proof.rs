@@ -120,13 +120,13 @@ pub(crate) enum Proven {
 pub(super) fn verify(
     sa: &IkeSa,
     shared: &Shared,
-    secured: &Secured,
     config: &ConnectionConfig,
     transcript: &Transcript,
     contents: Contents<'_>,
     id: &Identification,
     now: Instant,
 ) -> Result<Proven, Violation> {
+    let secured = sa.secured.as_ref().ok_or(Violation::Unexpected("AUTH payload"))?;
     let octets = signed_octets(secured, transcript, &id.octets(), !sa.initiator);
     let (method, data) = contents.authentication()?;
     match (method, &config.pre_shared_key) {

@@ -85,8 +85,8 @@ impl Impostor {
             let header = Message::decode(octets).unwrap().header;
             header.response && header.message_id == id
         };
-        let sent = pair.log[seen..].iter().filter(|(from, _)| *from == victim).map(|(_, octets)| octets);
-        let answer = sent.filter(|octets| is_answer(octets)).next_back().cloned();
+        let mut sent = pair.log[seen..].iter().filter(|(from, _)| *from == victim).map(|(_, octets)| octets);
+        let answer = sent.rfind(|octets| is_answer(octets)).cloned();
         // The one that is posed as must not see answers to what it never asked.
         pair.flights.clear();
         answer.map(|answer| open(&self.inbound, &answer))
