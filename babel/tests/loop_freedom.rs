@@ -85,7 +85,8 @@ impl Scenario {
                 // former life any more, or there may be a loop for a moment (see `restart` below).
                 let router = self.below(self.network.routers.len());
                 self.network.crash(router);
-                self.run(seconds(60));
+                // One whose control loop sleeps now takes that much longer to notice.
+                self.run(seconds(100));
                 self.network.boot(router, None);
             }
         }
