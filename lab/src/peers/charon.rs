@@ -16,6 +16,7 @@ use crate::wait::wait_until;
 
 const DAEMON: &str = include_str!("strongswan.conf");
 const CONNECTION: &str = include_str!("swanctl.conf");
+const RANET: &str = include_str!("ranet.conf");
 
 /// Longer than a start takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,9 +64,20 @@ pub enum Proof {
     SharedSecret(String),
 }
 
+/// Whose configuration a [`Connection`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What we recommend to those who join a mesh with strongSwan.
+    Mesh,
+    /// What ranet tells charon.
+    Ranet,
+}
+
 /// A connection to one peer, called `mesh`, with one child of the same name.
 #[derive(Debug, Clone)]
 pub struct Connection {
+    /// Whose it is.
+    pub kind: Kind,
     /// Address of charon.
     pub local_address: IpAddr,
     /// Address of its peer; `None` where it waits for the peer to dial.
@@ -118,7 +130,10 @@ impl Connection {
         let own = authentication(&self.local_id, &self.local_proof);
         let peer = authentication(&self.remote_id, &self.remote_proof);
         fill(
-            CONNECTION,
+            match self.kind {
+                Kind::Mesh => CONNECTION,
+                Kind::Ranet => RANET,
+            },
             &[
                 ("local_address", &self.local_address.to_string()),
                 ("remote_address", &remote_address),

@@ -1,9 +1,10 @@
 //! A node of ours and a strongSwan, each with a network behind it, on one link.
 
-use super::babel;
-use lab::peers::charon::{CharonConfig, Connection, DEVICE, Proof};
+use super::underlay::Underlay;
+use super::{babel, ranet};
+use lab::peers::charon::{CharonConfig, Connection, DEVICE, Kind, Proof};
 use lab::peers::{Charon, Release};
-use lab::{Host, Link, LinkSettings, Pinger, Process, World, wait_until};
+use lab::{Host, Pinger, Process, World, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -38,6 +39,10 @@ pub(crate) struct Setup {
     pub(crate) dialler: Dialler,
     /// Whether the underlay is IPv6.
     pub(crate) ipv6: bool,
+    /// Whether whoever dials sits behind a NAT.
+    pub(crate) nat: bool,
+    /// Whether the peer is configured as ranet does it, from ranet's registry.
+    pub(crate) ranet: bool,
     pub(crate) proposals: &'static str,
     pub(crate) esp_proposals: &'static str,
     /// Further lines of charon's section, of its connection, and of its child.
@@ -54,6 +59,8 @@ impl Setup {
         release: Release::Debian13,
         dialler: Dialler::Us,
         ipv6: false,
+        nat: false,
+        ranet: false,
         proposals: "aes256gcm16-prfsha256-x25519",
         esp_proposals: "aes256gcm16-x25519",
         daemon: "",
@@ -77,8 +84,7 @@ pub(crate) struct Pair {
     pub(crate) mesh: Mesh,
     pub(crate) charon: Charon,
     pub(crate) connection: Connection,
-    #[expect(dead_code, reason = "holds the link")]
-    pub(crate) link: Link,
+    pub(crate) underlay: Underlay,
     bird: Process,
     /// Goes last: its end is the end of all that runs in it.
     pub(crate) world: World,
@@ -110,7 +116,7 @@ impl Setup {
     pub(crate) fn start_without_dialling(self) -> Pair {
         let world = World::new().unwrap();
         let (ours, swan) = (world.host("ours").unwrap(), world.host("swan").unwrap());
-        let link = world.link(&ours, &swan, LinkSettings::with_rtt_ms(4)).unwrap();
+        let underlay = Underlay::join(&world, &ours, &swan, self.nat.then_some(self.dialler));
         for (name, v4, v6) in NETWORKS {
             let host = world.find(name).unwrap();
             host.add_address("lo", v4.parse().unwrap()).unwrap();
@@ -121,28 +127,37 @@ impl Setup {
         let charon = Charon::start(&swan, self.release, &folder, &config).unwrap();
         prepare_device(&swan);
 
-        let mut mesh = self.prepare_node(&world, &ours, &link);
-        let key = key::generate().unwrap();
+        let mut mesh = self.prepare_node(&world, &ours, &underlay);
+        let own = key::load(&mesh.directory.join("ours/key.pem")).unwrap();
+        // The nodes of an organization of ranet have one key.
+        let key = if self.ranet { own.clone() } else { key::generate().unwrap() };
         charon.write("swanctl/pkcs8/swan.pem", &key::private_pem(&key).unwrap()).unwrap();
         let public = key::public_pem(&key.verifying_key()).unwrap();
         charon.write("swanctl/pubkey/swan.pem", &public).unwrap();
-        let own = key::load(&mesh.directory.join("ours/key.pem")).unwrap();
         charon.write("swanctl/pubkey/ours.pem", &key::public_pem(&own.verifying_key()).unwrap()).unwrap();
-        self.register(&mesh, &link, &public);
+        match self.ranet {
+            true => ranet::write_registry(&mesh, &underlay, &public),
+            false => self.register(&mesh, &underlay, &public),
+        }
 
-        let connection = self.connection(&link);
-        charon.load(&Connection { dial: false, ..connection.clone() }).unwrap();
+        let connection = self.connection(&underlay);
+        if self.dialler == Dialler::Us {
+            charon.load(&connection).unwrap();
+        }
         let bird = babel::start_bird(&swan, &world, DEVICE);
         mesh.start().unwrap();
         wait_until(PATIENCE, "our node", || mesh.status("ours").is_ok()).unwrap();
-        Pair { mesh, charon, connection, link, bird, world }
+        Pair { mesh, charon, connection, underlay, bird, world }
     }
 
-    fn prepare_node(&self, world: &World, ours: &Host, link: &Link) -> Mesh {
-        let spec = match self.ipv6 {
-            true => NodeSpec::over_ipv6(ours, link.a()),
-            false => NodeSpec::new(ours, link.a()),
+    fn prepare_node(&self, world: &World, ours: &Host, underlay: &Underlay) -> Mesh {
+        let mut spec = match self.ipv6 {
+            true => NodeSpec::over_ipv6(ours, &underlay.ours),
+            false => NodeSpec::new(ours, &underlay.ours),
         };
+        if self.is_hidden(Dialler::Us) {
+            spec.addresses.clear();
+        }
         let spec = spec.announcing("10.1.0.0/24").announcing("\"fd00:0:0:1::/64\"").with(self.node);
         let spec = match self.node.contains("timers:") {
             true => spec,
@@ -151,11 +166,16 @@ impl Setup {
         Mesh::prepare(&world.directory().join("mesh"), &binary(), &[(ours.clone(), spec)]).unwrap()
     }
 
+    /// Whether that one can't be dialled.
+    fn is_hidden(&self, who: Dialler) -> bool {
+        self.nat && self.dialler == who
+    }
+
     /// Adds the peer to the registry as a node that is not ours.
-    fn register(&self, mesh: &Mesh, link: &Link, public_key: &str) {
+    fn register(&self, mesh: &Mesh, underlay: &Underlay, public_key: &str) {
         let mut entry = "  - common_name: swan\n    endpoints:\n    - { serial_number: \"0\", ".to_owned();
         let address = match self.dialler {
-            Dialler::Us => format!("address: \"{}\", ", address(link.b(), self.ipv6)),
+            Dialler::Us => format!("address: \"{}\", ", address(&underlay.swan, self.ipv6)),
             Dialler::Peer => String::new(),
         };
         let family = if self.ipv6 { "ip6" } else { "ip4" };
@@ -171,13 +191,15 @@ impl Setup {
         std::fs::write(&path, registry + &entry).unwrap();
     }
 
-    fn connection(&self, link: &Link) -> Connection {
+    fn connection(&self, underlay: &Underlay) -> Connection {
+        let local_id = if self.ranet { distinguished_name("swan") } else { "swan.example".into() };
         Connection {
-            local_address: address(link.b(), self.ipv6),
-            remote_address: Some(address(link.a(), self.ipv6)),
+            kind: if self.ranet { Kind::Ranet } else { Kind::Mesh },
+            local_address: address(&underlay.swan, self.ipv6),
+            remote_address: (!self.is_hidden(Dialler::Us)).then(|| address(&underlay.ours, self.ipv6)),
             local_port: PORT,
             remote_port: PORT,
-            local_id: "swan.example".into(),
+            local_id,
             remote_id: distinguished_name("ours"),
             local_proof: Proof::PublicKey("swan.pem".into()),
             remote_proof: Proof::PublicKey("ours.pem".into()),
@@ -204,7 +226,7 @@ fn address(interface: &lab::Interface, ipv6: bool) -> IpAddr {
 }
 
 /// The name of one of our nodes as ranet tells it to charon: in DER.
-fn distinguished_name(node: &str) -> String {
+pub(crate) fn distinguished_name(node: &str) -> String {
     match ikev2::Identity::ranet(ORGANIZATION, node, "0").unwrap() {
         ikev2::Identity::DistinguishedName(der) => {
             let octets: String = der.iter().map(|octet| format!("{octet:02x}")).collect();
