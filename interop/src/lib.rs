@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod babel_speaker;
+pub mod foreign;
 pub mod simulation;

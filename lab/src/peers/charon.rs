@@ -1,7 +1,7 @@
 //! strongSwan: its IKE daemon `charon` with ESP in user space, in a host of its own.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::wait::wait_until;
 const DAEMON: &str = include_str!("strongswan.conf");
 const CONNECTION: &str = include_str!("swanctl.conf");
 const RANET: &str = include_str!("ranet.conf");
+const BIRD: &str = include_str!("charon_bird.conf");
 
 /// Longer than a start takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -159,6 +160,11 @@ impl Connection {
             quoted(&self.remote_id),
         )
     }
+}
+
+/// BIRD's configuration for the host of a charon: Babel on [`DEVICE`], with the costs of the mesh.
+pub fn bird_configuration(router_id: Ipv4Addr) -> String {
+    fill(BIRD, &[("router_id", &router_id.to_string()), ("device", DEVICE)])
 }
 
 fn authentication(id: &str, proof: &Proof) -> String {

@@ -2,11 +2,11 @@
 
 use super::underlay::Underlay;
 use super::{babel, ranet};
+use interop::foreign::ForeignNode;
 use lab::peers::charon::{CharonConfig, Connection, DEVICE, Kind, Proof};
 use lab::peers::{Charon, Release};
 use lab::{Host, Pinger, Process, World, wait_until};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,7 +144,7 @@ impl Setup {
         if self.dialler == Dialler::Us {
             charon.load(&connection).unwrap();
         }
-        let bird = babel::start_bird(&swan, &world, DEVICE);
+        let bird = babel::start_bird(&swan, &world);
         mesh.start().unwrap();
         wait_until(PATIENCE, "our node", || mesh.status("ours").is_ok()).unwrap();
         Pair { mesh, charon, connection, underlay, bird, world }
@@ -173,22 +173,17 @@ impl Setup {
 
     /// Adds the peer to the registry as a node that is not ours.
     fn register(&self, mesh: &Mesh, underlay: &Underlay, public_key: &str) {
-        let mut entry = "  - common_name: swan\n    endpoints:\n    - { serial_number: \"0\", ".to_owned();
-        let address = match self.dialler {
-            Dialler::Us => format!("address: \"{}\", ", address(&underlay.swan, self.ipv6)),
-            Dialler::Peer => String::new(),
+        let entry = ForeignNode {
+            name: "swan",
+            ipv6: self.ipv6,
+            address: (self.dialler == Dialler::Us).then(|| address(&underlay.swan, self.ipv6)),
+            port: PORT,
+            id: "fqdn:swan.example",
+            public_key: Some(public_key),
         };
-        let family = if self.ipv6 { "ip6" } else { "ip4" };
-        let _ = writeln!(entry, "address_family: {family}, {address}port: {PORT} }}");
-        entry.push_str(
-            "    remarks:\n      viamesh:\n        id: \"fqdn:swan.example\"\n        public_key: |\n",
-        );
-        for line in public_key.lines() {
-            let _ = writeln!(entry, "          {line}");
-        }
         let path = mesh.directory.join("registry.yaml");
         let registry = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, registry + &entry).unwrap();
+        std::fs::write(&path, registry + &entry.registry_entry()).unwrap();
     }
 
     fn connection(&self, underlay: &Underlay) -> Connection {
