@@ -130,6 +130,16 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
+    /// Whether both name the same. A distinguished name that a person typed into a peer's configuration has
+    /// PrintableStrings where ours has UTF8Strings.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let name = match other {
+            Self::DistinguishedName(der) => read_value(der, tag::SEQUENCE),
+            _ => None,
+        };
+        self == other || name.is_some_and(|(name, rest)| rest.is_empty() && self.is_same_name(name))
+    }
+
     /// Whether this is the distinguished name whose sequence has the content `name`. How strings are encoded does
     /// not matter (PrintableString or UTF8String), since authorities choose it anew.
     //= RFC 5280 §7.1, without folding of case and spaces: what is pinned is written as it is certified
@@ -322,6 +332,12 @@ mod tests {
         assert!(!identity.is_same_name(&[&name[..], &name].concat()));
         assert!(!identity.is_same_name(&[]));
         assert!(!Identity::Fqdn("node".into()).is_same_name(&name));
+        let typed = pinned(&build(tag::PRINTABLE_STRING, b"acme"));
+        assert!(identity.is_same(&typed) && typed.is_same(&identity) && typed != identity);
+        assert!(!identity.is_same(&pinned(&build(tag::PRINTABLE_STRING, b"acmf"))));
+        let Identity::DistinguishedName(der) = &typed else { panic!("{typed}") };
+        assert!(!identity.is_same(&Identity::DistinguishedName([der.as_slice(), &[0]].concat())));
+        assert!(!identity.is_same(&Identity::Fqdn("node".into())) && !typed.is_same(&Identity::KeyId(der.clone())));
     }
 
     #[test]

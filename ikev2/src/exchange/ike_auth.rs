@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use crate::child_sa::{Agreement, install};
 use crate::config::ConnectionId;
-use crate::error::Violation;
+use crate::error::{Malformed, Violation};
 use crate::event::{DialFailure, Event, IkeDownReason, Rejection};
 use crate::exchange::ike_sa_init::{Responded, Transcript};
 use crate::exchange::proof::{self, Proven, prove, verify};
 use crate::exchange::{Contents, Pending, Refusal, child_negotiation};
+use crate::identity::Identity;
 use crate::ike_sa::{IkeSa, Phase, Want};
 use crate::shared::{Action, Shared};
 use crate::traffic_selectors::{EVERYTHING, covers, narrow};
@@ -175,7 +176,7 @@ fn check_response(
     let Some(id) = contents.id_responder().map_err(DialFailure::Violation)? else {
         return Err(contents.error().map_or(missing, |error| DialFailure::Refused(error.kind)));
     };
-    if id.identity() != Ok(config.remote_id.clone()) {
+    if !id.identity().is_ok_and(|identity| identity.is_same(&config.remote_id)) {
         return Err(DialFailure::NotAuthentic(Violation::Authentication("the peer has another identity")));
     }
     verify(sa, shared, config, &initiation.transcript, contents, id, now).map_err(DialFailure::NotAuthentic)
@@ -283,7 +284,9 @@ fn find_connection(
     let Ok(remote) = contents.id_initiator()?.identity() else { return Ok(None) };
     let local = contents.id_responder()?.map(Identification::identity);
     let candidates = shared.by_identities.iter().filter(|((theirs, ours), _)| {
-        *theirs == remote && local.as_ref().is_none_or(|local| local.as_ref() == Ok(ours))
+        let is_ours =
+            |local: &Result<Identity, Malformed>| local.as_ref().is_ok_and(|local| local.is_same(ours));
+        theirs.is_same(&remote) && local.as_ref().is_none_or(is_ours)
     });
     let candidates = candidates.flat_map(|(_, ids)| ids.iter().copied());
     let rank = |id: &ConnectionId| {

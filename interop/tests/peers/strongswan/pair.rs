@@ -187,7 +187,11 @@ impl Setup {
     }
 
     fn connection(&self, underlay: &Underlay) -> Connection {
-        let local_id = if self.ranet { distinguished_name("swan") } else { "swan.example".into() };
+        let (local_id, remote_id) = match self.ranet {
+            true => (distinguished_name("swan"), distinguished_name("ours")),
+            // As people type it: the types of strings in it are charon's choice, and not ours.
+            false => ("swan.example".into(), format!("O={ORGANIZATION}, CN=ours, serialNumber=0")),
+        };
         Connection {
             kind: if self.ranet { Kind::Ranet } else { Kind::Mesh },
             local_address: address(&underlay.swan, self.ipv6),
@@ -195,7 +199,7 @@ impl Setup {
             local_port: PORT,
             remote_port: PORT,
             local_id,
-            remote_id: distinguished_name("ours"),
+            remote_id,
             local_proof: Proof::PublicKey("swan.pem".into()),
             remote_proof: Proof::PublicKey("ours.pem".into()),
             proposals: self.proposals.into(),
@@ -221,7 +225,7 @@ fn address(interface: &lab::Interface, ipv6: bool) -> IpAddr {
 }
 
 /// The name of one of our nodes as ranet tells it to charon: in DER.
-pub(crate) fn distinguished_name(node: &str) -> String {
+fn distinguished_name(node: &str) -> String {
     match ikev2::Identity::ranet(ORGANIZATION, node, "0").unwrap() {
         ikev2::Identity::DistinguishedName(der) => {
             let octets: String = der.iter().map(|octet| format!("{octet:02x}")).collect();
