@@ -149,7 +149,7 @@ pub fn verify_digital_signature(data: &[u8], octets: &[u8], keys: &[VerifyingKey
 
 /// AUTH data of the shared key method: prf(prf(secret, "Key Pad for IKEv2"), octets).
 //= RFC 7296 §2.15
-pub(crate) fn shared_key_code(prf: Prf, secret: &SecretBytes, octets: &[u8]) -> SecretBytes {
+pub fn shared_key_code(prf: Prf, secret: &SecretBytes, octets: &[u8]) -> SecretBytes {
     let padded = prf.compute(secret.expose(), &[b"Key Pad for IKEv2"]);
     prf.compute(padded.expose(), &[octets])
 }
