@@ -337,7 +337,10 @@ mod tests {
         assert!(!identity.is_same(&pinned(&build(tag::PRINTABLE_STRING, b"acmf"))));
         let Identity::DistinguishedName(der) = &typed else { panic!("{typed}") };
         assert!(!identity.is_same(&Identity::DistinguishedName([der.as_slice(), &[0]].concat())));
-        assert!(!identity.is_same(&Identity::Fqdn("node".into())) && !typed.is_same(&Identity::KeyId(der.clone())));
+        assert!(
+            !identity.is_same(&Identity::Fqdn("node".into()))
+                && !typed.is_same(&Identity::KeyId(der.clone()))
+        );
     }
 
     #[test]
