@@ -32,8 +32,8 @@ fn first_keys(capture: &Capture) -> (IkeKeys, Vec<u8>, Vec<u8>) {
 /// All messages of the first IKE SA behind IKE_SA_INIT, each side's fragments in the order that `order` gives them.
 fn open_all(capture: &Capture, keys: &IkeKeys, order: impl Fn(&mut Vec<&Vec<u8>>)) -> Vec<Opened> {
     let spi = capture.message(0).header.spi_i;
-    let ciphers =
-        [PayloadCipher::new(keys.cipher, &keys.sk_er), PayloadCipher::new(keys.cipher, &keys.sk_ei)];
+    let ciphers = [(&keys.sk_er, &keys.sk_ar), (&keys.sk_ei, &keys.sk_ai)]
+        .map(|(encryption, integrity)| PayloadCipher::new(keys.cipher, encryption, integrity));
     let mut opened = Vec::new();
     let mut rest: Vec<_> = capture.datagrams.iter().skip(2).collect();
     while let Some((from_a, first)) = rest.first().copied() {
