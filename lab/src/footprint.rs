@@ -7,8 +7,6 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use nix::sys::socket::SockProtocol;
-
 use crate::error::{LabError, Result};
 use crate::host::Host;
 use crate::netlink::{Netlink, attributes};
@@ -78,8 +76,8 @@ impl Footprint {
 }
 
 fn nft_tables() -> Result<Vec<(u16, Vec<u8>)>> {
-    let answer = Netlink::open_protocol(SockProtocol::NetlinkNetFilter)
-        .and_then(|mut netlink| netlink.dump(NFT_GET_TABLE, &[0; NFT_HEADER]));
+    let answer =
+        Netlink::open_netfilter().and_then(|mut netlink| netlink.dump(NFT_GET_TABLE, &[0; NFT_HEADER]));
     match answer {
         // A kernel without nftables has no tables.
         Err(LabError::System { source, .. }) if source.kind() != std::io::ErrorKind::PermissionDenied => {

@@ -162,6 +162,14 @@ impl Host {
         self.with_netlink(|netlink| add_address(netlink, interface, address))
     }
 
+    /// Removes an address from an interface, and with the last one of a network the route to that network.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn remove_address(&self, interface: &str, address: IpNet) -> Result<()> {
+        self.with_netlink(|netlink| netlink.remove_address(index_of(interface)?, address))
+    }
+
     /// Adds or replaces a route in the main table.
     ///
     /// # Errors

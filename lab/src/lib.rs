@@ -40,6 +40,7 @@ mod interface;
 mod link;
 mod link_model;
 mod namespace;
+mod nat;
 mod netlink;
 #[cfg(feature = "peers")]
 pub mod peers;
@@ -72,6 +73,7 @@ pub use interface::Interface;
 pub use link::Link;
 pub use link_model::{Deliveries, LinkModel, LinkSettings, Lost};
 pub use namespace::{Namespace, enter};
+pub use nat::{Nat, NatKind};
 pub use pinger::{PingReport, Pinger, RunningPinger};
 pub use probe_log::{ProbeFilter, ProbeLog, Sighting};
 pub use process::{Process, RunOutput};

@@ -25,6 +25,9 @@ const EXCLUSIVE: u16 = libc::NLM_F_EXCL as u16;
 /// Nested attribute numbers that `libc` does not name.
 const VETH_INFO_PEER: u16 = 1;
 
+/// IPCTNL_MSG_CT_DELETE of the connection tracking subsystem.
+const FLOW_DELETE: u16 = (libc::NFNL_SUBSYS_CTNETLINK as u16) << 8 | 2;
+
 /// A netlink socket.
 #[derive(Debug)]
 pub(crate) struct Netlink {
@@ -55,6 +58,17 @@ impl Netlink {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)
             .trying(|| "opening a netlink socket".into())?;
         Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Opens the netlink of netfilter.
+    pub(crate) fn open_netfilter() -> Result<Self> {
+        Self::open_protocol(SockProtocol::NetlinkNetFilter)
+    }
+
+    /// Makes connection tracking forget all flows.
+    pub(crate) fn forget_flows(&mut self) -> Result<()> {
+        // `struct nfgenmsg`: any family, version 0.
+        self.request(Message::new(FLOW_DELETE, ACKNOWLEDGE, &[0; 4])).trying(|| "forgetting flows".into())
     }
 
     /// Changes a link of this namespace.
@@ -94,6 +108,17 @@ impl Netlink {
         message.attribute(libc::IFA_ADDRESS, &octets);
         message.attribute(libc::IFA_FLAGS, &no_detection.to_ne_bytes());
         self.request(message).trying(|| format!("adding the address {address} to link {index}"))
+    }
+
+    /// Removes an address.
+    pub(crate) fn remove_address(&mut self, index: u32, address: IpNet) -> Result<()> {
+        let mut header = vec![family(address.addr()), address.prefix_len(), 0, 0];
+        header.extend_from_slice(&index.to_ne_bytes());
+        let mut message = Message::new(libc::RTM_DELADDR, ACKNOWLEDGE, &header);
+        let octets = octets(address.addr());
+        message.attribute(libc::IFA_LOCAL, &octets);
+        message.attribute(libc::IFA_ADDRESS, &octets);
+        self.request(message).trying(|| format!("removing the address {address} from link {index}"))
     }
 
     /// Adds a route to the main table, or replaces the one to the same destination.

@@ -1,7 +1,7 @@
 //! A TCP connection that lives long and checks every byte: it shows whether a change of path breaks connections.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -79,7 +79,21 @@ impl TcpEcho {
     /// # Errors
     /// When the connection can't be made.
     pub fn start(host: &Host, target: SocketAddr, block: usize, interval: Duration) -> Result<Self> {
-        let stream = host.within(|| dial(target, None, PATIENCE))??;
+        Self::start_from(host, None, target, block, interval)
+    }
+
+    /// The same from an address of the host's own.
+    ///
+    /// # Errors
+    /// When the connection can't be made.
+    pub fn start_from(
+        host: &Host,
+        source: Option<IpAddr>,
+        target: SocketAddr,
+        block: usize,
+        interval: Duration,
+    ) -> Result<Self> {
+        let stream = host.within(|| dial(target, source, PATIENCE))??;
         let prepare = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
         prepare.trying(|| "preparing a connection".into())?;
         let shared = Arc::new(Shared::default());

@@ -66,6 +66,8 @@ pub struct UdpReport {
     pub longest_gap: Duration,
     /// One-way delays of the received ones: shortest, median, longest.
     pub delay: Option<(Duration, Duration, Duration)>,
+    /// Datagrams whose contents were not what was sent.
+    pub corrupted: u64,
     /// Sends that the kernel refused, for example without a route; not counted as sent.
     pub refused: u64,
 }
@@ -112,6 +114,7 @@ impl UdpStream {
             turn += 1;
             datagram[..8].copy_from_slice(&number.to_be_bytes());
             datagram[8..HEADER].copy_from_slice(&nanos(now - epoch).to_be_bytes());
+            fill(&mut datagram[HEADER..], number);
             // An error of an earlier datagram (an ICMP message) is reported here too: that is no refusal of this
             // one in the sense of the report, but this one was not sent either.
             match socket.send_to(&datagram, self.target) {
@@ -216,6 +219,7 @@ impl Receiver {
             return;
         }
         self.report.received += 1;
+        self.report.corrupted += u64::from(!is_filled(datagram.get(HEADER..).unwrap_or_default(), number));
         self.report.reordered += u64::from(index < highest);
         self.delays.push((now - self.epoch).saturating_sub(Duration::from_nanos(sent)));
         if let Some(last) = self.last.replace(now) {
@@ -234,6 +238,21 @@ fn listen(address: SocketAddr) -> Result<UdpSocket> {
         .or_else(|_| setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER))
         .trying(doing)?;
     Ok(socket)
+}
+
+/// The contents of a datagram follow from its number.
+fn fill(contents: &mut [u8], number: u64) {
+    for (byte, position) in contents.iter_mut().zip(0u64..) {
+        *byte = pattern(number, position);
+    }
+}
+
+fn is_filled(contents: &[u8], number: u64) -> bool {
+    contents.iter().zip(0u64..).all(|(byte, position)| *byte == pattern(number, position))
+}
+
+fn pattern(number: u64, position: u64) -> u8 {
+    (number.wrapping_mul(0x9d).wrapping_add(position) & 0xff) as u8
 }
 
 fn nanos(time: Duration) -> u64 {

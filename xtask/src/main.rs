@@ -27,6 +27,15 @@ enum Command {
     Test(suite::TestArguments),
     /// Try our daemon with foreign peers, real ones, in network namespaces.
     Interop(interop::InteropArguments),
+    /// Keep a mesh of real daemons in a storm of faults: `cargo xtask soak --minutes 60 --seed 7`.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        minutes: u32,
+        /// What the faults follow from.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Run a benchmark, e.g. `cargo xtask bench pump --json FILE`; best on a machine that does nothing else.
     Bench {
         /// Name and arguments of the benchmark.
@@ -48,6 +57,7 @@ fn main() -> ExitCode {
         Command::Setup => suite::setup(),
         Command::Test(arguments) => suite::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
+        Command::Soak { minutes, seed } => suite::soak(minutes, seed),
         Command::Bench { arguments } => suite::bench(&arguments),
         Command::Fuzz { target, seconds } => suite::fuzz(&target, seconds),
     };

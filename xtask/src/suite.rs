@@ -2,6 +2,12 @@
 
 use crate::{interop, packages, roots, step};
 
+/// The module of the lab tests that takes minutes or hours.
+const SOAK: &str = "soak::";
+
+/// How long it may take each time.
+const CI_SOAK_MINUTES: u32 = 2;
+
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
@@ -75,10 +81,20 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
     build_daemon()?;
     for round in 1..=arguments.repeat_lab {
         let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--test-threads=1"]);
+        command.args(["--skip", SOAK]);
         command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });
         step::run(&format!("lab, round {round} of {}", arguments.repeat_lab), &mut command)?;
     }
-    Ok(())
+    soak(CI_SOAK_MINUTES, 1)
+}
+
+/// Keep a mesh in a storm of faults for so long. Needs root.
+pub(crate) fn soak(minutes: u32, seed: u64) -> Result<(), String> {
+    step::run("the daemon", &mut step::cargo(&["build", "--workspace", "--quiet", "--bin", "viamesh"]))?;
+    let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--nocapture", SOAK]);
+    command.env("RUST_BACKTRACE", "1");
+    command.env("VIAMESH_SOAK_MINUTES", minutes.to_string()).env("VIAMESH_SOAK_SEED", seed.to_string());
+    step::run(&format!("soak of {minutes} minutes, seed {seed}"), &mut command)
 }
 
 /// Run one libFuzzer target with the nightly tool chain.

@@ -1,13 +1,13 @@
 //! What the tests start from: sites on one internet, each with a host, a node and a network behind it.
 
-use lab::{Host, Interface, LinkSettings, Pinger, RunOutput, Segment, World, wait_until};
-use std::net::IpAddr;
+use lab::{Host, Interface, LinkSettings, Nat, NatKind, Pinger, RunOutput, Segment, World, wait_until};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use viamesh::control::report::AssociationsReport;
 use viamesh::control::{Reply, Request};
-use viamesh::demo::{Mesh, NodeSpec};
+use viamesh::demo::{Mesh, NodeSpec, PORT};
 
 /// Longer than anything takes on a machine that is busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,12 +32,15 @@ pub(crate) struct Site {
     pub(crate) host: Host,
     pub(crate) underlay: Interface,
     number: u8,
+    /// Where others may dial it, if that is not simply the address of the interface.
+    dialled_at: Option<Vec<IpAddr>>,
+    /// The router that translates its addresses.
+    pub(crate) router: Option<Host>,
 }
 
 impl Site {
-    fn new(host: Host, segment: &Segment, number: u8) -> Self {
-        let underlay = segment.attach(&host).unwrap();
-        let site = Self { host, underlay, number };
+    fn new(host: Host, underlay: Interface, number: u8, dialled_at: Option<Vec<IpAddr>>) -> Self {
+        let site = Self { host, underlay, number, dialled_at, router: None };
         for address in [site.inside(), site.inside_v6()] {
             site.host.add_address("lo", address.into()).unwrap();
         }
@@ -74,7 +77,20 @@ impl Site {
         self.behind(NodeSpec::over_ipv6(&self.host, &self.underlay))
     }
 
-    fn behind(&self, spec: NodeSpec) -> NodeSpec {
+    /// Its name on the internet: that of its router, if it has one.
+    pub(crate) fn station(&self) -> &str {
+        self.router.as_ref().unwrap_or(&self.host).name()
+    }
+
+    /// Whether others can dial it.
+    pub(crate) fn is_dialled(&self) -> bool {
+        self.dialled_at.as_ref().is_none_or(|addresses| !addresses.is_empty())
+    }
+
+    fn behind(&self, mut spec: NodeSpec) -> NodeSpec {
+        if let Some(addresses) = &self.dialled_at {
+            spec.addresses.clone_from(addresses);
+        }
         spec.announcing(&self.network()).announcing(&format!("\"{}\"", self.network_v6()))
     }
 }
@@ -89,12 +105,18 @@ pub(crate) struct Internet {
 impl Internet {
     /// Sites of these names, all `rtt_ms` away from each other, numbered from 1.
     pub(crate) fn new(names: &[&str], rtt_ms: u64) -> Self {
-        let world = World::new().unwrap();
+        Self::with_seed(names, rtt_ms, 1)
+    }
+
+    /// The same with losses and jitter that follow from a seed.
+    pub(crate) fn with_seed(names: &[&str], rtt_ms: u64, seed: u64) -> Self {
+        let world = World::with_seed(seed).unwrap();
         let segment = world.segment("internet").unwrap();
         let mut sites = Vec::new();
         for (name, number) in names.iter().zip(1..) {
             let host = world.host(name).unwrap();
-            sites.push(Site::new(host, &segment, number));
+            let underlay = segment.attach(&host).unwrap();
+            sites.push(Site::new(host, underlay, number, None));
         }
         let internet = Self { world, segment, sites };
         for (index, a) in names.iter().enumerate() {
@@ -112,7 +134,9 @@ impl Internet {
         let router = world.host("router").unwrap();
         let mut sites = Vec::new();
         for (name, number, segment) in [("alpha", 1, &west), ("bravo", 2, &east)] {
-            sites.push(Site::new(world.host(name).unwrap(), segment, number));
+            let host = world.host(name).unwrap();
+            let underlay = segment.attach(&host).unwrap();
+            sites.push(Site::new(host, underlay, number, None));
         }
         let ends = [&west, &east].map(|segment| segment.attach(&router).unwrap());
         for (site, other, end) in [(0, 1, &ends[0]), (1, 0, &ends[1])] {
@@ -121,6 +145,28 @@ impl Internet {
             router.set_mtu(&end.name, mtu).unwrap();
         }
         Self { world, segment: west, sites }
+    }
+
+    /// Adds a site behind a router that translates addresses and is on the internet as *name*`-router`, `rtt_ms` from
+    /// all others. Others dial it only where its UDP port is forwarded to it.
+    pub(crate) fn add_behind_nat(&mut self, name: &str, forwarded: bool, kind: NatKind, rtt_ms: u64) -> Nat {
+        let router = self.world.host(&format!("{name}-router")).unwrap();
+        let outside = self.segment.attach(&router).unwrap();
+        let host = self.world.host(name).unwrap();
+        let cable = self.world.link(&router, &host, LinkSettings::PERFECT).unwrap();
+        host.add_route("0.0.0.0/0".parse().unwrap(), cable.a().v4.unwrap().into()).unwrap();
+        let inside = SocketAddrV4::new(cable.b().v4.unwrap_or(Ipv4Addr::UNSPECIFIED), PORT);
+        let kind = if forwarded { NatKind::Open(inside) } else { kind };
+        let dialled_at = if forwarded { vec![outside.v4.unwrap().into()] } else { vec![] };
+        let nat = Nat::start(&router, &outside, kind).unwrap();
+        for other in &self.sites {
+            self.segment.set(router.name(), other.station(), LinkSettings::with_rtt_ms(rtt_ms)).unwrap();
+        }
+        let number = u8::try_from(self.sites.len() + 1).unwrap();
+        let mut site = Site::new(host, cable.b().clone(), number, Some(dialled_at));
+        site.router = Some(router);
+        self.sites.push(site);
+        nat
     }
 
     /// Changes the link between two sites.
@@ -146,9 +192,7 @@ impl Internet {
         scene.mesh.start().unwrap();
         scene.mesh.wait_connected(PATIENCE).unwrap();
         // All dial each other at once; what is under way in a tunnel that turns out to be one too many is lost.
-        let names: Vec<String> = scene.mesh.names().map(str::to_owned).collect();
-        let tunnels = |name: &String| scene.associations(name).associations.len();
-        scene.wait("one tunnel for each pair", || names.iter().all(|name| tunnels(name) + 1 == names.len()));
+        scene.wait("one tunnel for each pair", || scene.has_one_tunnel_for_each_pair());
         scene.wait_kernels();
         scene
     }
@@ -188,8 +232,18 @@ impl Scene {
         self.mesh.address(name).unwrap().into()
     }
 
+    /// Whether each two sites that can dial each other have one tunnel, and no tunnel more.
+    pub(crate) fn has_one_tunnel_for_each_pair(&self) -> bool {
+        let sites = &self.internet.sites;
+        sites.iter().all(|site| {
+            let dials = |other: &&Site| site.is_dialled() || other.is_dialled();
+            let others = sites.iter().filter(|other| other.host.name() != site.host.name());
+            self.associations(site.host.name()).associations.len() == others.filter(dials).count()
+        })
+    }
+
     /// Waits until the hosts have the routes, too: they follow a moment later.
-    fn wait_kernels(&self) {
+    pub(crate) fn wait_kernels(&self) {
         for (from, to) in
             self.internet.sites.iter().flat_map(|from| self.internet.sites.iter().map(move |to| (from, to)))
         {
