@@ -112,10 +112,28 @@ impl UdpSocketLinux {
         &self.notes
     }
 
+    /// Sends from the source that is known; if the host has lost that address, from the one that the kernel chooses.
     fn send_one(&self, contents: &[u8], segment: Option<u16>, transmit: &Transmit<'_>) -> io::Result<()> {
+        let source = transmit.route.local;
+        match self.send_from(source, contents, segment, transmit) {
+            Err(error) if !source.is_unspecified() && may_be_about_the_source(&error) => {
+                self.send_from(Ipv4Addr::UNSPECIFIED.into(), contents, segment, transmit)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Sends from this source; an unspecified one leaves the choice to the kernel.
+    fn send_from(
+        &self,
+        source: IpAddr,
+        contents: &[u8],
+        segment: Option<u16>,
+        transmit: &Transmit<'_>,
+    ) -> io::Result<()> {
         let address = SockaddrStorage::from(transmit.route.remote);
         let mut control = ControlBuffer::new();
-        self.push_source(&mut control, transmit.route.local);
+        self.push_source(&mut control, source);
         self.push_ecn(&mut control, transmit.route.ecn);
         if let Some(segment) = segment {
             control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
@@ -273,6 +291,11 @@ impl AsFd for UdpSocketLinux {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// What the kernel says, among other things, when the source is no address of this host.
+fn may_be_about_the_source(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENETUNREACH | libc::EADDRNOTAVAIL))
 }
 
 fn number(data: &[u8]) -> Option<i32> {

@@ -57,6 +57,25 @@ fn train_crosses(address: &str, single: bool) {
 }
 
 #[test]
+fn a_source_that_the_host_has_lost_is_not_insisted_on() {
+    for (any, here, lost) in [("0.0.0.0:0", "127.0.0.1:0", "192.0.2.1"), ("[::]:0", "[::1]:0", "2001:db8::1")]
+    {
+        if std::net::UdpSocket::bind(here).is_err() {
+            continue; // A host without IPv6.
+        }
+        for segment in [500, 1000] {
+            let (mut from, mut to) = (bind(any), bind(here));
+            let lost: IpAddr = lost.parse().unwrap();
+            let route = TrainRoute { local: lost, ..route(&from, &to) };
+            from.send(&Transmit { contents: &[7; 1000], segment, route }).unwrap();
+            let (got, all) = receive(&mut to, 1000);
+            assert_eq!(got, [7; 1000]);
+            assert_ne!(all[0].remote.ip(), lost);
+        }
+    }
+}
+
+#[test]
 fn a_train_crosses_over_ipv4() {
     train_crosses("127.0.0.1:0", false);
     train_crosses("127.0.0.1:0", true);
