@@ -3,6 +3,8 @@
 
 #[path = "simulation/endurance.rs"]
 mod endurance;
+#[path = "simulation/introduction.rs"]
+mod introduction;
 #[path = "simulation/mesh_of_ten.rs"]
 mod mesh_of_ten;
 #[path = "simulation/paths.rs"]
@@ -14,7 +16,9 @@ mod start;
 #[path = "simulation/waypoints.rs"]
 mod waypoints;
 
-use interop::simulation::{Blueprint, Kind, NodeId, Packet, Simulation, StreamReport, candidate, policy};
+use interop::simulation::{
+    Blueprint, Kind, Nat, NodeId, Packet, Simulation, StreamReport, candidate, policy,
+};
 use lab::{LinkSettings, Random};
 use std::collections::BTreeSet;
 use std::time::Duration;

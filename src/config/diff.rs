@@ -201,7 +201,6 @@ mod tests {
             probe: None,
             hmac: None,
             if_unreachable: IfUnreachable::Drop,
-            shared: false,
             line: 9,
         }];
         settings

@@ -66,6 +66,15 @@ pub enum NodeEvent {
         /// Its address now.
         remote: String,
     },
+    /// A neighbour told where it sees a peer that cannot be dialled otherwise; it is tried there.
+    Introduced {
+        /// The peer.
+        peer: String,
+        /// The neighbour.
+        by: String,
+        /// The address.
+        remote: String,
+    },
     /// A Babel neighbour can be reached both ways, or no longer.
     Neighbour {
         /// The node.
@@ -126,6 +135,7 @@ impl NodeEvent {
             Self::Rekeyed { .. }
             | Self::DialFailed { .. }
             | Self::Rejected { .. }
+            | Self::Introduced { .. }
             | Self::Neighbour { .. }
             | Self::RouteChanged { .. }
             | Self::KeyLog { .. }

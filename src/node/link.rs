@@ -72,6 +72,8 @@ pub(crate) struct Link {
     pub(crate) local_port: u16,
     pub(crate) address: RemoteAddress,
     pub(crate) link_local: Ipv6Addr,
+    /// The address that a peer of this software has at its end.
+    pub(crate) peer_link_local: Ipv6Addr,
     /// Whom the security associations are with.
     pub(crate) trust: Trust,
     /// The only inner sources that the peer may send, where it may not do transit.

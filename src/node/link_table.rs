@@ -107,6 +107,7 @@ fn planned(
             local_port: local.port,
             address,
             link_local: link_local(&local_id, &remote_id),
+            peer_link_local: link_local(&remote_id, &local_id),
             trust: Trust {
                 local_id,
                 remote_id,

@@ -10,6 +10,7 @@
 
 mod babel_packet;
 mod event;
+mod introduction;
 mod kernel_progress;
 mod kernel_state;
 mod link;
@@ -105,6 +106,7 @@ pub struct Node {
     /// The policies as the data path classifies by them.
     steering: SteeringTable,
     probes: Probes,
+    introductions: introduction::Introductions,
     /// Networks that this host is connected to, for throw routes.
     connected: Vec<IpNet>,
     forwarding: Arc<Forwarding>,
@@ -155,6 +157,7 @@ impl Node {
             hmac_keys: HmacKeys::new(startup.hmac_keys),
             steering: SteeringTable::compile(&publish::rules(&settings)),
             probes: Probes::new(probe_identifier),
+            introductions: introduction::Introductions::default(),
             connected: Vec::new(),
             forwarding: Arc::new(Forwarding::empty(now)),
             generation: 0,
@@ -277,6 +280,7 @@ impl Node {
         self.ike.handle_timeout(now);
         self.babel.handle_timeout(now);
         self.send_due_probes(now);
+        self.handle_introduction_timeout(now);
         self.pump(now);
     }
 
@@ -285,7 +289,8 @@ impl Node {
         let observation = self.next_observation.map(|at| (at, "observe the data path"));
         let probes = self.probes.next_deadline().map(|at| (at, "probe"));
         let paths = self.next_path_probe().map(|at| (at, "probe a policy's path"));
-        [self.ike.poll_timeout(), self.babel.poll_timeout(), observation, probes, paths]
+        let introductions = self.introductions.next_deadline().map(|at| (at, "introduction"));
+        [self.ike.poll_timeout(), self.babel.poll_timeout(), observation, probes, paths, introductions]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)

@@ -153,6 +153,7 @@ impl Node {
         }
         self.links.insert(id, planned.link);
         self.ike.set_connection(ConnectionId(id.0), planned.connection, now);
+        self.seek_introduction(id, now);
     }
 
     /// Delete a link's SAs at the peer and forget it.
@@ -161,6 +162,7 @@ impl Node {
         self.drain_ike(now);
         self.babel.remove_interface(InterfaceId(id.0), now);
         self.links.remove(&id);
+        self.introductions.forget(id);
     }
 
     fn update_link(&mut self, mut planned: PlannedLink, now: Instant) {

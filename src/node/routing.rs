@@ -140,6 +140,7 @@ impl Node {
                 }
             }
             None if self.answer_echo(packet) => {}
+            None if self.handle_introduction(id, packet, now) => {}
             None => self.handle_probe_reply(packet, arrival),
         }
     }

@@ -181,6 +181,7 @@ impl Node {
         self.events.push_back(event);
         self.next_observation.get_or_insert(now + OBSERVATION_INTERVAL);
         self.add_babel_interface(id, now);
+        self.note_link_up(id, now);
     }
 
     /// Retire a link that has lost its last outbound SA.
@@ -194,6 +195,7 @@ impl Node {
         self.forwarding_changed = true;
         self.events.push_back(NodeEvent::LinkDown { link: id, peer: link.peer.clone(), reason });
         self.babel.remove_interface(babel::InterfaceId(id.0), now);
+        self.note_link_down(id, now);
     }
 
     pub(super) fn handle_peer_moved(

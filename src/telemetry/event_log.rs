@@ -32,6 +32,9 @@ pub fn log_event(event: &NodeEvent) {
             line!("viamesh::ike", level, %remote, %reason, "message refused")
         }
         NodeEvent::PeerMoved { peer, remote } => line!("viamesh::ike", level, %peer, %remote, "peer moved"),
+        NodeEvent::Introduced { peer, by, remote } => {
+            line!("viamesh::node", level, %peer, %remote, %by, "introduced");
+        }
         NodeEvent::Neighbour { peer, up: true } => line!("viamesh::babel", level, %peer, "neighbour up"),
         NodeEvent::Neighbour { peer, up: false } => line!("viamesh::babel", level, %peer, "neighbour down"),
         NodeEvent::PathMtu { peer, mtu } => line!("viamesh::babel", level, %peer, mtu, "path MTU"),

@@ -149,9 +149,9 @@ impl Simulation {
     }
 
     fn deliver(&mut self, flight: &Flight) {
-        let Some(node) = roster::node_at(flight.wire.destination.ip()) else { return };
+        let Some((node, wire)) = self.underlay.routers.inbound(flight.wire) else { return };
         let running = self.members.get(node.0).and_then(|member| member.running.as_ref());
-        if running.is_some_and(|running| running.receive(flight.wire, &flight.contents)) {
+        if running.is_some_and(|running| running.receive(wire, &flight.contents)) {
             self.settle(node, flight.packet);
         }
     }
@@ -236,7 +236,8 @@ impl Simulation {
             });
         }
         for at in outcome.arrivals {
-            self.agenda.enter(at, Happening::Delivery(flight.clone()));
+            let flight = Flight { wire: outcome.wire, ..flight.clone() };
+            self.agenda.enter(at, Happening::Delivery(flight));
         }
     }
 

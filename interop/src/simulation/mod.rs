@@ -24,6 +24,7 @@ mod capture;
 mod drive;
 mod journey;
 mod member;
+mod nat;
 mod packet;
 mod random_seed;
 mod roster;
@@ -35,6 +36,7 @@ mod view;
 pub use blueprint::{Blueprint, ORGANIZATION, PORT, candidate, policy};
 pub use capture::{Captured, Kind};
 pub use journey::{Arrival, Hop, Journey};
+pub use nat::Nat;
 pub use packet::Packet;
 pub use stream::{StreamId, StreamReport};
 
@@ -136,6 +138,11 @@ impl Simulation {
     pub fn set_link(&mut self, a: NodeId, b: NodeId, settings: LinkSettings) {
         self.underlay.set(a, b, settings);
         self.underlay.set(b, a, settings);
+    }
+
+    /// Puts a node behind a router that translates its address; again: the router forgets what it remembered.
+    pub fn place_behind(&mut self, node: NodeId, nat: Nat) {
+        self.underlay.routers.place(node, nat);
     }
 
     /// Changes one direction.

@@ -1,7 +1,8 @@
 //! The network below: a link model for each direction of each pair of nodes.
 
 use super::capture::{Captured, Kind};
-use super::{NodeId, PacketId, packet, random_seed, roster};
+use super::nat::Routers;
+use super::{NodeId, PacketId, packet, random_seed};
 use lab::{LinkModel, LinkSettings, Random};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ pub(super) struct Flight {
 
 /// What becomes of a datagram.
 pub(super) struct Outcome {
+    /// Addresses as they are on the underlay.
+    pub(super) wire: Wire,
     pub(super) to: Option<NodeId>,
     /// None if it is lost, two if it is duplicated.
     pub(super) arrivals: Vec<Instant>,
@@ -33,6 +36,7 @@ pub(super) struct Underlay {
     directions: BTreeMap<(NodeId, NodeId), Direction>,
     capture: Vec<Captured>,
     leaks: usize,
+    pub(super) routers: Routers,
 }
 
 struct Direction {
@@ -45,7 +49,14 @@ struct Direction {
 
 impl Underlay {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, all: LinkSettings::DEAD, directions: BTreeMap::new(), capture: Vec::new(), leaks: 0 }
+        Self {
+            seed,
+            all: LinkSettings::DEAD,
+            directions: BTreeMap::new(),
+            capture: Vec::new(),
+            leaks: 0,
+            routers: Routers::default(),
+        }
     }
 
     pub(super) fn set_all(&mut self, settings: LinkSettings) {
@@ -67,8 +78,9 @@ impl Underlay {
 
     /// Sends a datagram.
     pub(super) fn send(&mut self, from: NodeId, flight: &Flight, elapsed: Duration, now: Instant) -> Outcome {
-        let Flight { wire, contents, .. } = flight;
-        let to = roster::node_at(wire.destination.ip());
+        let contents = &flight.contents;
+        let wire = self.routers.outbound(from, flight.wire);
+        let to = self.routers.owner(wire.destination.ip());
         let headers = if wire.destination.is_ipv4() { HEADERS_IP4 } else { HEADERS_IP6 };
         let arrivals: Vec<Instant> = match to {
             Some(to) => {
@@ -89,7 +101,7 @@ impl Underlay {
             kind: Kind::of(contents, wire.source, wire.destination),
             digest: digest(contents),
         });
-        Outcome { to, arrivals }
+        Outcome { wire, to, arrivals }
     }
 
     pub(super) fn capture(&self) -> &[Captured] {

@@ -48,7 +48,7 @@ impl Simulation {
     pub fn next_hop(&self, node: NodeId, destination: IpAddr) -> Option<NodeId> {
         let forwarding = self.forwarding(node)?;
         match route(&forwarding, destination, Origin::Node) {
-            Decision::Link { link, .. } => roster::node_at(forwarding.link(link)?.remote.ip()),
+            Decision::Link { link, .. } => self.underlay.routers.owner(forwarding.link(link)?.remote.ip()),
             _ => None,
         }
     }

@@ -9,5 +9,4 @@ mod mistakes;
 mod paths;
 mod ranet;
 mod settings;
-mod shared;
 mod support;
