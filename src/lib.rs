@@ -10,3 +10,4 @@ pub mod node;
 pub mod policy;
 pub mod runtime;
 pub mod telemetry;
+pub mod web;

@@ -112,6 +112,12 @@ pub enum Command {
     Undo,
     /// Show the daemon's log level, or change that of a component for a while
     Log(Log),
+    /// Draw the mesh: Graphviz, Mermaid or JSON
+    Graph(Graph),
+    /// Collect what somebody who helps needs to see into one archive, without secrets
+    Report(Report),
+    /// Watch the mesh on the terminal: links, policies, problems, live
+    Top,
     /// Make and show Ed25519 keys
     Key(Key),
     /// Make a key and a commented node file; print the block for the registry
@@ -123,6 +129,9 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page, or write those of all commands
+    #[command(hide = true)]
+    Man(Man),
     /// Help on a command, or on a code of `check` or `status`, such as policy/unknown-node
     Help {
         /// Command or code
@@ -131,7 +140,7 @@ pub enum Command {
 }
 
 /// Files that the node file names, given here instead.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Files {
     /// The private key, instead of the node file's `private_key`
     #[arg(long, value_name = "FILE")]
@@ -280,6 +289,42 @@ pub struct Ping {
     /// Longest wait for an answer in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub timeout: f64,
+}
+
+/// `viamesh graph`
+#[derive(Args, Clone, Debug)]
+pub struct Graph {
+    /// What draws it
+    #[arg(long, value_name = "FORMAT", default_value = "dot")]
+    pub format: GraphFormat,
+}
+
+/// Languages for graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// Graphviz: `viamesh graph | dot -Tsvg > mesh.svg`.
+    Dot,
+    /// Mermaid, as forges and wikis draw it.
+    Mermaid,
+}
+
+/// `viamesh report`
+#[derive(Args, Clone, Debug)]
+pub struct Report {
+    /// Replace names and addresses, the same by the same
+    #[arg(long)]
+    pub anonymize: bool,
+    /// The archive; `viamesh-report-TIME.tar.gz` in this directory unless given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `viamesh man`
+#[derive(Args, Clone, Debug)]
+pub struct Man {
+    /// Write the pages of all commands into DIR
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// `viamesh key`

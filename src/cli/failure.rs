@@ -82,6 +82,12 @@ impl Failure {
         self
     }
 
+    /// What could not be done and why.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {

@@ -12,17 +12,21 @@ mod completions;
 mod demo;
 mod explain;
 pub mod failure;
+mod graph;
 mod help;
 mod init;
 mod key;
 mod log;
+mod man;
 mod neighbours;
 pub mod output;
 mod ping;
 mod registry;
+mod report;
 mod routes;
 mod run;
 mod status;
+mod top;
 mod trace;
 
 use std::process::ExitCode;
@@ -71,10 +75,14 @@ fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure>
         Command::Confirm => change::confirm(global, output),
         Command::Undo => change::undo(global, output),
         Command::Log(log) => log::run(log, global, output),
+        Command::Graph(graph) => graph::run(graph, global, output),
+        Command::Report(report) => report::run(report, global, output),
+        Command::Top => top::run(global, output),
         Command::Key(key) => key::run(key, output),
         Command::Init(init) => init::run(init, output),
         Command::Demo(demo) => demo::run(demo, global, output),
         Command::Completions { shell } => completions::run(*shell, output),
+        Command::Man(man) => man::run(man, output),
         Command::Help { topic } => help::run(topic, output),
     }
 }

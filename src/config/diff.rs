@@ -153,6 +153,7 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("state_dir", old.state_dir != new.state_dir),
         ("control_socket", old.control_socket != new.control_socket),
         ("metrics", old.metrics != new.metrics),
+        ("page", old.page != new.page),
     ];
     changed.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
 }

@@ -18,6 +18,7 @@ pub mod diagnostic;
 pub mod diff;
 mod ike_identity;
 pub mod key;
+mod listener;
 pub mod load;
 mod node_file;
 pub mod overlay;

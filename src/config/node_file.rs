@@ -1,10 +1,11 @@
 //! The node file: a superset of ranet's `config.json`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv6Net};
 
+use super::listener::Listener;
 use super::record::{Anything, OneOrMany, record};
 use super::scalar::{Dscp, Mark, Offer, Port, PortRange, Protocol};
 use super::settings::{Family, IfUnreachable};
@@ -40,8 +41,10 @@ record! {
         optional addresses: Vec<Spanned<IpAddr>> = "[]",
         /// Threads of the data plane.
         optional workers: u16 = "1",
-        /// Where Prometheus may scrape. Off unless given.
-        optional metrics: SocketAddr,
+        /// Where Prometheus may scrape `/metrics`: loopback or a Unix socket. Off unless given.
+        optional metrics: Listener,
+        /// Where the web page is served, read-only: loopback or a Unix socket. May be the same as `metrics`. Off unless given.
+        optional page: Listener,
         /// Directory for what survives a restart.
         optional state_dir: String = "/var/lib/viamesh",
         /// Socket that the commands talk to. `--socket` overrides it.

@@ -1,6 +1,6 @@
 //! Single values: how each type is written, and what to say when it is written otherwise.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -45,11 +45,11 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    fn because(label: impl Into<String>) -> Self {
+    pub(crate) fn because(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
     }
 
-    fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -244,7 +244,6 @@ macro_rules! addresses {
 addresses! {
     IpAddr: "an IP address such as 10.1.0.1 or 2001:db8::1";
     Ipv6Addr: "an IPv6 address such as fd5d:ac:0:9::e";
-    SocketAddr: "an address and port such as 127.0.0.1:9586";
 }
 
 impl Scalar for Duration {

@@ -5,13 +5,15 @@
 //! (`config::diff`), so that a reload touches only what changed.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
+
+pub use super::listener::Listener;
 
 /// Everything that a node needs to run, except its private key, which is loaded apart
 /// ([`crate::config::key::load`]) so that no secret can slip into a log or a report.
@@ -56,7 +58,9 @@ pub struct Settings {
     /// Path of the control socket.
     pub control_socket: PathBuf,
     /// Where Prometheus may scrape; off unless the file says so.
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<Listener>,
+    /// Where the web page is served; off unless the file says so.
+    pub page: Option<Listener>,
 }
 
 impl Settings {
@@ -491,6 +495,7 @@ impl Settings {
             state_dir: "/var/lib/viamesh".into(),
             control_socket: "/run/viamesh/control.sock".into(),
             metrics: None,
+            page: None,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::report::{
-    AssociationsReport, ChangeReport, ExplainReport, FORMAT, FlowDescription, NeighboursReport, PingReport,
-    RegistryReport, RoutesReport, StatusReport, Text, TraceReport,
+    AssociationsReport, ChangeReport, CountersReport, ExplainReport, FORMAT, FlowDescription,
+    NeighboursReport, PingReport, RegistryReport, RoutesReport, StatusReport, Text, TraceReport,
 };
 
 /// Version of the protocol. A daemon refuses other versions in words.
@@ -89,6 +89,8 @@ pub enum Request {
     },
     /// The registry in force.
     Registry,
+    /// What happened since the start, in numbers.
+    Counters,
     /// Read the configuration again and apply it.
     Reload,
     /// Say what a reload would do, or what another node file would.
@@ -142,6 +144,7 @@ impl Request {
             | Self::Associations { .. }
             | Self::Explain { .. }
             | Self::Registry
+            | Self::Counters
             | Self::Log { .. } => USUAL,
         }
     }
@@ -178,6 +181,8 @@ pub enum Reply {
     Registry(RegistryReport),
     /// To everything that changes the configuration.
     Change(ChangeReport),
+    /// To [`Request::Counters`].
+    Counters(CountersReport),
     /// Done, with what was done in words.
     Done {
         /// One line.
@@ -200,6 +205,7 @@ impl Reply {
             Self::Ping(report) => report.text(),
             Self::Registry(report) => report.text(),
             Self::Change(report) => report.text(),
+            Self::Counters(report) => report.text(),
             Self::Done { text } | Self::Refused(Refusal { text, .. }) => format!("{text}\n"),
         }
     }
@@ -223,6 +229,7 @@ impl Reply {
                 serde_json::to_string_pretty(&serde_json::json!({ "format": FORMAT, "done": text }))
             }
             Self::Refused(_) => serde_json::to_string_pretty(self),
+            Self::Counters(report) => serde_json::to_string_pretty(report),
         }
     }
 }

@@ -64,6 +64,18 @@ pub struct Incoming {
     pub responder: Responder,
 }
 
+/// Asks the control loop from within the daemon, as a client of the socket would. `None` if it is ending.
+pub async fn ask(requests: &mpsc::Sender<Incoming>, request: Request) -> Option<Reply> {
+    let (lines, mut replies) = mpsc::channel(BACKLOG);
+    requests.send(Incoming { request, responder: Responder { lines } }).await.ok()?;
+    while let Some(line) = replies.recv().await {
+        if !line.more {
+            return Some(line.reply);
+        }
+    }
+    None
+}
+
 /// The way back to one client for one request.
 #[derive(Debug)]
 pub struct Responder {
@@ -129,6 +141,11 @@ impl Server {
         give_to_group(&temporary);
         fs::rename(&temporary, path).map_err(refused)?;
         Ok(Self { listener, path: path.to_owned(), identity: identity(path) })
+    }
+
+    /// Waits for one client: for those who speak something else over such a socket.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().await.map(|(stream, _)| stream)
     }
 
     /// Serves clients for ever. Requests go to `requests`; the future ends when nobody takes them any more.

@@ -6,6 +6,7 @@ pub mod mesh;
 mod shell;
 mod stage;
 mod steps;
+mod window;
 
 pub use cities::{CITIES, Cities, City};
 pub use mesh::{Mesh, NodeSpec, ORGANIZATION, PORT};
@@ -71,13 +72,18 @@ impl Demo {
         stage.title("viamesh: five cities, one mesh");
         let world = World::new().map_err(|error| error.to_string())?;
         let cities = Cities::build(&world).map_err(|error| error.to_string())?;
+        let directory = world.directory().join("mesh");
         let specs: Vec<_> = cities
             .members()
-            .map(|(city, host, interface)| (host.clone(), steps::node_spec(city, host, interface, capture)))
+            .map(|(city, host, interface)| {
+                let page = directory.join(city.name).join("page.sock");
+                let spec = steps::node_spec(city, host, interface, capture);
+                (host.clone(), spec.with(&format!("page: {}", page.display())))
+            })
             .collect();
         let capture = capture.map(|file| cities.internet.capture(file)).transpose();
         let capture = capture.map_err(|error| error.to_string())?;
-        let mesh = Mesh::prepare(&world.directory().join("mesh"), binary, &specs)?;
+        let mesh = Mesh::prepare(&directory, binary, &specs)?;
         Ok(Self { world, cities, mesh, stage, report: DemoReport::default(), capture })
     }
 

@@ -31,6 +31,11 @@ pub(super) fn keep(world: &World, mesh: &Mesh, stage: &Stage) -> Result<(), Stri
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     stage.title("The world stays up. In another terminal: viamesh demo shell tokyo");
     stage.remark("there: viamesh status, viamesh routes, viamesh trace 10.1.0.1, ping, tcpdump -i viamesh0");
+    let page = mesh.node("tokyo").config.with_file_name("page.sock");
+    match super::window::open(page) {
+        Ok(address) => stage.remark(&format!("Tokyo's page, in a browser: http://{address}/")),
+        Err(error) => stage.remark(&format!("the page cannot be shown: {error}")),
+    }
     stage.remark("press Enter to take it down");
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);

@@ -12,7 +12,7 @@ use crate::forwarding::{Down, LinkId, SocketIndex};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
 use crate::telemetry::logging::LogLevel;
-use crate::telemetry::{Health, HealthCode, Notifier, log_event};
+use crate::telemetry::{Health, HealthCode, Notifier, Tally, log_event};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -77,6 +77,7 @@ pub(super) struct ControlLoop {
     calls: BTreeMap<ClientId, Responder>,
     next_client: u64,
     pub(super) notifier: Notifier,
+    tally: Tally,
     told_watchdog: Instant,
     /// Where look-ups send what they found, and where that arrives.
     resolver: mpsc::Sender<Resolved>,
@@ -105,6 +106,7 @@ impl ControlLoop {
             calls: BTreeMap::new(),
             next_client: 0,
             notifier: Notifier::from_environment(),
+            tally: Tally::default(),
             told_watchdog: Instant::now(),
             resolver,
             resolved,
@@ -151,7 +153,8 @@ impl ControlLoop {
             self.tell_watchdog();
             self.take_punts();
             let now = self.host.clock.now();
-            if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            if let Some((at, _)) = self.node.poll_timeout().filter(|(at, _)| *at <= now) {
+                self.tally.delay(now.saturating_duration_since(at));
                 self.node.handle_timeout(now);
             }
             self.configuration_due(now);
@@ -212,6 +215,9 @@ impl ControlLoop {
         }
         if let Request::Log { filter, seconds } = &incoming.request {
             return self.take_log(filter.as_deref(), *seconds, incoming.responder);
+        }
+        if incoming.request == Request::Counters {
+            return incoming.responder.finish(Reply::Counters(self.tally.report()));
         }
         let (node, calls) = (&mut self.node, &mut self.calls);
         calls.retain(|client, responder| {
@@ -332,6 +338,7 @@ impl ControlLoop {
             NodeEvent::Seqno(seqno) => self.keep_seqno(*seqno),
             _ => {}
         }
+        self.tally.note(&event);
         log_event(&event);
     }
 

@@ -16,6 +16,7 @@ use crate::forwarding::Forwarding;
 use crate::node::{Node, SocketSpec, Startup, claim};
 use crate::telemetry::logging::LogLevel;
 use crate::telemetry::{Health, HealthCode};
+use crate::web::Web;
 use arc_swap::ArcSwap;
 use ed25519_dalek::SigningKey;
 use ikev2::{Ed25519Signer, WallClock};
@@ -75,10 +76,12 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     let server =
         Server::bind(&settings.control_socket).map_err(|error| StartError::new(error.to_string()))?;
     let (incoming, requests) = tokio::sync::mpsc::channel(32);
+    let (web, web_problems) = Web::start(&settings, &incoming).await;
     tokio::spawn(server.run(incoming));
     let snapshot: Snapshot = Arc::new(ArcSwap::from_pointee(Forwarding::empty(node.epoch())));
     let punted = Arc::new(Notify::new());
-    let opened = open_devices(&settings, &node)?;
+    let mut opened = open_devices(&settings, &node)?;
+    opened.notes.extend(web_problems);
     let workers = start_workers(opened.tuns, opened.sockets, &snapshot, clock, &punted)?;
     let (news, host_news) = tokio::sync::mpsc::channel(16);
     let kernel = KernelTask::start(
@@ -102,7 +105,9 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
         seqno_file,
         log_level,
     };
-    ControlLoop::new(node, host, options.files, opened.notes).run().await
+    let outcome = ControlLoop::new(node, host, options.files, opened.notes).run().await;
+    drop(web);
+    outcome
 }
 
 struct Opened {

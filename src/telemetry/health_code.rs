@@ -62,6 +62,9 @@ health_codes! {
     SocketLimited "socket/limited" Notice
         "A UDP socket lacks something that makes it fast, such as a large buffer or segmentation offload. Everything works, with less throughput.",
         "Raise `net.core.rmem_max` and `net.core.wmem_max` to 16 MiB, or give the daemon CAP_NET_ADMIN; use a current kernel."
+    WebCannotListen "web/cannot-listen" Warning
+        "Metrics or the web page cannot be served where the node file says: something else listens there, or a file is in the way that is no socket. Tunnels are not affected.",
+        "Write another `metrics` or `page` into the node file, or stop what is there; then restart."
     KernelNoIpv6 "kernel/no-ipv6" Warning
         "IPv6 is switched off on this host, so the overlay carries IPv4 only, and no policy can work: segments are IPv6.",
         "Switch it on: no `ipv6.disable=1` on the kernel's command line, `net.ipv6.conf.all.disable_ipv6=0`."

@@ -16,10 +16,16 @@ const PACKAGES: &[(&str, &str)] = &[
     ("iputils-ping", "/usr/bin/ping"),
     ("mmdebstrap", "/usr/bin/mmdebstrap"),
     ("debian-archive-keyring", KEYRING),
+    // Judges of what people see: a browser, Prometheus' tools, Graphviz, a terminal.
+    ("chromium", "/usr/bin/chromium"),
+    ("fonts-dejavu-core", "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"),
+    ("prometheus", "/usr/bin/promtool"),
+    ("graphviz", "/usr/bin/dot"),
+    ("tmux", "/usr/bin/tmux"),
 ];
 
 /// Packages that are not installed yet.
-fn missing() -> Vec<&'static str> {
+pub(crate) fn missing() -> Vec<&'static str> {
     PACKAGES.iter().filter(|(_, proof)| !Path::new(proof).exists()).map(|(name, _)| *name).collect()
 }
 

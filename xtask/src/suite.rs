@@ -78,10 +78,14 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
                     run `sudo -E env PATH=$PATH cargo xtask test`"
             .into());
     }
+    for package in packages::missing() {
+        step::narrate(&format!("NOT RUN: lab tests that {package} judges (it is not installed)"));
+    }
     build_daemon()?;
     for round in 1..=arguments.repeat_lab {
         let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--test-threads=1"]);
         command.args(["--skip", SOAK]);
+        command.env("VIAMESH_OFFLINE", if arguments.offline { "1" } else { "0" });
         command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });
         step::run(&format!("lab, round {round} of {}", arguments.repeat_lab), &mut command)?;
     }

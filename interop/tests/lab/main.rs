@@ -5,6 +5,7 @@
 //! measure with something measured in the same run.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod browser;
 mod capture;
 mod cleanliness;
 mod commands;
@@ -17,6 +18,8 @@ mod full_disk;
 mod hostile;
 mod internet_exit;
 mod nat;
+mod observe;
+mod page;
 mod path_mtu;
 mod policy_outage;
 mod policy_traffic;

@@ -26,6 +26,15 @@ pub(crate) fn binary() -> PathBuf {
     path
 }
 
+/// Whether a program that judges us is installed. A missing one fails the test, unless `cargo xtask test --offline`
+/// has said already what is not run.
+pub(crate) fn judge(program: &str) -> bool {
+    let installed = std::path::Path::new(program).exists();
+    let offline = std::env::var("VIAMESH_OFFLINE").is_ok_and(|offline| offline == "1");
+    assert!(installed || offline, "{program} is missing: `cargo xtask setup` installs it");
+    installed
+}
+
 /// A place with a node: its host is on the internet, and a network is behind it (on its loopback device).
 #[derive(Clone)]
 pub(crate) struct Site {

@@ -80,7 +80,8 @@ pub(crate) fn resolve(
     settings.timers = sections.timers;
     settings.cost = sections.cost;
     settings.workers = sections.workers;
-    settings.metrics = file.metrics.as_ref().map(|metrics| metrics.value);
+    settings.metrics = file.metrics.as_ref().map(|metrics| metrics.value.clone());
+    settings.page = file.page.as_ref().map(|page| page.value.clone());
     set_paths(&mut settings, file, facts);
     Some(settings)
 }

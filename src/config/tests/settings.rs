@@ -44,6 +44,7 @@ mesh_prefix: "fd00:1::/32"
 addresses: [10.255.0.1]
 workers: 4
 metrics: 127.0.0.1:9586
+page: /run/viamesh/page.sock
 state_dir: /tmp/state
 control_socket: /tmp/control.sock
 kernel: { tun: mesh0, tun_mtu: 1400, table: 77, underlay_table: 10, underlay_priority: 190, overlay_priority: 192, fwmark: 0x2000000, rtproto: 77 }

@@ -6,19 +6,28 @@
 
 mod associations;
 mod change;
+mod counters;
 mod explain;
+mod graph;
+mod history;
 mod neighbours;
 mod probe;
 mod registry;
 mod routes;
 mod status;
+#[cfg(test)]
+pub(crate) mod tests;
+mod view;
 
 pub use associations::{AssociationsReport, ChildAssociation, IkeAssociation};
 pub use change::ChangeReport;
+pub use counters::{CountersReport, DelayHistogram};
 pub use explain::{
     CandidateReport, CandidateState, Delivery, ExplainReport, FlowDescription, RuleVerdict, SizeBudget,
     Verdict,
 };
+pub use graph::{GraphLink, GraphNode, GraphReport, Journey, Knowledge};
+pub use history::{History, LinkSample, Samples};
 pub use neighbours::{NeighbourEntry, NeighboursReport};
 pub use probe::{PingReply, PingReport, TraceHop, TraceReport};
 pub use registry::{RegistryEndpoint, RegistryNode, RegistryOrganization, RegistryReport};
@@ -26,6 +35,7 @@ pub use routes::{FeasibilityDistance, RouteEntry, RouteStanding, RoutesReport};
 pub use status::{
     Dialled, LinkStatus, NodeState, NodeStatus, PathStatus, PolicyState, PolicyStatus, StatusReport,
 };
+pub use view::{DropRow, ViewReport};
 
 /// The format number of all reports.
 pub const FORMAT: u32 = 1;

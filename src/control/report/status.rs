@@ -267,6 +267,13 @@ impl StatusReport {
     }
 }
 
+impl NodeState {
+    /// Whether it is [`NodeState::Up`].
+    pub fn is_up(self) -> bool {
+        self == Self::Up
+    }
+}
+
 impl fmt::Display for NodeState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
@@ -295,6 +302,13 @@ impl fmt::Display for PathStatus {
             Self::Through { node } => write!(formatter, "through {node}"),
             Self::None { reason } => formatter.write_str(reason),
         }
+    }
+}
+
+impl LinkStatus {
+    /// Its name towards `node`, as `associations` and histories have it: `0 > bravo/0`.
+    pub fn name(&self, node: &str) -> String {
+        format!("{} > {node}/{}", self.local_endpoint, self.remote_endpoint)
     }
 }
 
@@ -329,7 +343,7 @@ impl NodeStatus {
 }
 
 impl PolicyStatus {
-    fn way(&self) -> String {
+    pub(crate) fn way(&self) -> String {
         let path = self.path.join(" > ");
         match (&self.reason, &self.remark) {
             (Some(reason), _) if self.state == PolicyState::Down => reason.clone(),
@@ -339,7 +353,7 @@ impl PolicyStatus {
         }
     }
 
-    fn traffic(&self) -> String {
+    pub(crate) fn traffic(&self) -> String {
         match self.dropped {
             0 => count(self.packets),
             dropped => format!("{} ({} dropped)", count(self.packets), count(dropped)),

@@ -34,6 +34,7 @@ impl Node {
             | Request::Apply { .. }
             | Request::Confirm
             | Request::Undo
+            | Request::Counters
             | Request::Log { .. } => Err("this is not for the node".to_owned()),
         };
         Some(reply.unwrap_or_else(|text| Reply::Refused(Refusal::new(1, text))))
