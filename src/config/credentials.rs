@@ -1,5 +1,4 @@
-//! Certificates and shared keys of this node, in PEM and plain files. Secrets stay out of
-//! [`Settings`](crate::config::Settings).
+//! Certificates and shared keys of this node, in PEM and plain files. Secrets stay out of the settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
