@@ -17,6 +17,8 @@ use viamesh::control::report::PolicyState;
 const BLOCK: usize = 1000;
 /// Datagrams of at least this size on the underlay hold a block.
 const LARGE: usize = 900;
+/// Octets of UDP in a packet of the underlay's MTU, with which the search for a path MTU begins. No page fills one.
+const FILLED: usize = 1472;
 
 /// A computer in the network behind a site, which is its router.
 fn computer(world: &World, router: &Host, name: &str, number: u8) -> Host {
@@ -64,11 +66,13 @@ impl Office {
         Self { scene, computer, server }
     }
 
-    /// What alpha sent in large datagrams, or bare, to other stations than the policies' first stop.
+    /// What alpha sent in large datagrams, or bare, to other stations than the policies' first stop, and not in search
+    /// of a path MTU.
     fn leaks(sightings: &[Sighting]) -> Vec<&Sighting> {
         let from_alpha = sightings.iter().filter(|seen| &*seen.from == "alpha" && &*seen.link == "internet");
         let large = from_alpha.filter(|seen| seen.udp_payload.unwrap_or(seen.frame_length) >= LARGE);
-        large.filter(|seen| &*seen.to != "bravo").collect()
+        let search = |seen: &&Sighting| seen.udp_payload == Some(FILLED);
+        large.filter(|seen| &*seen.to != "bravo" && !search(seen)).collect()
     }
 }
 
