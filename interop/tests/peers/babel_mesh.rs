@@ -133,7 +133,14 @@ impl BabelMesh {
             keys: self.mac.iter().map(mac_key).collect(),
             seed: self.seed,
         };
-        let speaker = BabelSpeaker::start(&member.host, &setup).unwrap();
+        // Link-local addresses can be bound once the kernel has found no duplicate of them.
+        let mut speaker = None;
+        let begun = lab::wait_until(PATIENCE, "link-local addresses to speak from", || {
+            speaker = BabelSpeaker::start(&member.host, &setup).ok();
+            speaker.is_some()
+        });
+        begun.unwrap();
+        let speaker = speaker.unwrap();
         for prefix in own_prefixes(index).into_iter().chain(extra.iter().copied()) {
             speaker.announce(prefix);
         }
