@@ -8,7 +8,7 @@ use std::time::Duration;
 use ikev2::wire::{Delete, ExchangeType, Notify, Payload, Proposal, Transform};
 use proptest::prelude::*;
 use support::impostor::Impostor;
-use support::pair::{LINK, Pair, Side, calm, connection, node_config};
+use support::pair::{Pair, Side, calm, node_config};
 
 use ExchangeType::{CreateChildSa, IkeAuth, IkeFollowupKe, IkeIntermediate, Informational};
 
@@ -20,12 +20,7 @@ fn tunnel(seed: u64) -> (Pair, Impostor) {
         config
     });
     let mut pair = Pair::with_configs(seed, a, b);
-    let now = pair.now;
-    for side in [Side::A, Side::B] {
-        pair.node(side).endpoint.set_connection(LINK, connection(side), now);
-    }
-    pair.a.endpoint.dial(LINK, now).unwrap();
-    pair.drive_for(Duration::from_millis(500));
+    pair.connect();
     let impostor = Impostor::new(&mut pair, Side::A);
     (pair, impostor)
 }

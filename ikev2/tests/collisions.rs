@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::pair::{LINK, Pair, Side, calm, connection, node_config};
+use support::pair::{LINK, Pair, Side, calm, node_config};
 
 /// What one side does at the moment of the collision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +52,7 @@ fn established(seed: u64, hybrid: bool) -> Pair {
         config
     });
     let mut pair = Pair::with_configs(seed, a, b);
-    let now = pair.now;
-    for side in [Side::A, Side::B] {
-        pair.node(side).endpoint.set_connection(LINK, connection(side), now);
-    }
-    pair.a.endpoint.dial(LINK, now).unwrap();
-    pair.drive_for(Duration::from_millis(500));
+    pair.connect();
     pair
 }
 

@@ -90,12 +90,7 @@ fn a_removed_connection_cuts_the_peer_and_the_peer_does_not_come_back() {
 #[test]
 fn a_peer_that_dies_is_noticed_and_dialled_again() {
     let mut pair = Pair::new(9, calm());
-    let now = pair.now;
-    let mut dialling = connection(Side::A);
-    dialling.dial = true;
-    pair.a.endpoint.set_connection(LINK, dialling, now);
-    pair.b.endpoint.set_connection(LINK, connection(Side::B), now);
-    pair.drive_for(Duration::from_secs(1));
+    pair.connect_and_keep();
     pair.assert_one_tunnel();
     // B restarts without a word.
     let now = pair.now;

@@ -214,12 +214,7 @@ fn a_child_that_cannot_be_rekeyed_is_deleted_at_last_and_made_anew() {
     let mut of_b = node_config(Side::B, calm());
     of_b.limits.children = 1;
     let mut pair = Pair::with_configs(21, node_config(Side::A, timers), of_b);
-    let now = pair.now;
-    let mut dialling = connection(Side::A);
-    dialling.dial = true;
-    pair.a.endpoint.set_connection(LINK, dialling, now);
-    pair.b.endpoint.set_connection(LINK, connection(Side::B), now);
-    pair.drive_for(Duration::from_secs(1));
+    pair.connect_and_keep();
     let first = *pair.a.children.keys().next().unwrap();
     pair.drive_for(Duration::from_secs(55));
     assert!(pair.a.children.contains_key(&first), "refused rekeys leave it alone");

@@ -12,12 +12,7 @@ use support::pair::{LINK, Node, Pair, Side, address, calm, connection, node_conf
 /// A keeps the link; B restarts without a word and cannot dial.
 fn restart(seed: u64) -> Pair {
     let mut pair = Pair::new(seed, calm());
-    let now = pair.now;
-    let mut dialling = connection(Side::A);
-    dialling.dial = true;
-    pair.a.endpoint.set_connection(LINK, dialling, now);
-    pair.b.endpoint.set_connection(LINK, connection(Side::B), now);
-    pair.drive_for(Duration::from_secs(1));
+    pair.connect_and_keep();
     pair.assert_one_tunnel();
     let now = pair.now;
     pair.b = Node::new(Side::B, node_config(Side::B, calm()), 99);

@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod babel_speaker;
+pub mod daemon;
 pub mod foreign;
 pub mod simulation;

@@ -230,10 +230,33 @@ impl Pair {
     /// Both connections configured, nobody dials by itself.
     pub fn configured(rng_seed: u64, timers: Timers) -> Self {
         let mut pair = Self::new(rng_seed, timers);
-        let now = pair.now;
-        pair.a.endpoint.set_connection(LINK, connection(Side::A), now);
-        pair.b.endpoint.set_connection(LINK, connection(Side::B), now);
+        pair.configure();
         pair
+    }
+
+    fn configure(&mut self) {
+        let now = self.now;
+        for side in [Side::A, Side::B] {
+            self.node(side).endpoint.set_connection(LINK, connection(side), now);
+        }
+    }
+
+    /// Configures both connections; A dials, once.
+    pub fn connect(&mut self) {
+        self.configure();
+        let now = self.now;
+        self.a.endpoint.dial(LINK, now).unwrap();
+        self.drive_for(Duration::from_millis(500));
+    }
+
+    /// Configures both connections; A keeps the link up by dialling, and has had time for it.
+    pub fn connect_and_keep(&mut self) {
+        let now = self.now;
+        let mut dialling = connection(Side::A);
+        dialling.dial = true;
+        self.a.endpoint.set_connection(LINK, dialling, now);
+        self.b.endpoint.set_connection(LINK, connection(Side::B), now);
+        self.drive_for(Duration::from_secs(1));
     }
 
     /// From now on both ends keep the link up by dialling; one that is idle dials at once.
@@ -248,10 +271,8 @@ impl Pair {
 
     /// A dialled and both are up.
     pub fn established(rng_seed: u64, timers: Timers) -> Self {
-        let mut pair = Self::configured(rng_seed, timers);
-        let now = pair.now;
-        pair.a.endpoint.dial(LINK, now).unwrap();
-        pair.drive_for(Duration::from_millis(500));
+        let mut pair = Self::new(rng_seed, timers);
+        pair.connect();
         assert_eq!(pair.a.ups + pair.b.ups, 2, "{:?} {:?}", pair.a.events, pair.b.events);
         pair
     }

@@ -1,8 +1,8 @@
 //! What the tests start from: sites on one internet, each with a host, a node and a network behind it.
 
+pub(crate) use interop::daemon::binary;
 use lab::{Host, Interface, LinkSettings, Nat, NatKind, Pinger, RunOutput, Segment, World, wait_until};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use viamesh::control::report::AssociationsReport;
@@ -14,17 +14,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Timers for tests: routes settle within seconds.
 pub(crate) const QUICK: &str = "timers: { hello: 1s, redial: 500ms }";
-
-/// The daemon under test: `VIAMESH_BIN`, or the one that was built beside this program.
-pub(crate) fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("VIAMESH_BIN") {
-        return path.into();
-    }
-    let deps = std::env::current_exe().unwrap();
-    let path = deps.parent().and_then(|deps| deps.parent()).unwrap().join("viamesh");
-    assert!(path.exists(), "{} is missing: `cargo build --bin viamesh` builds it", path.display());
-    path
-}
 
 /// Whether a program that judges us is installed. A missing one fails the test, unless `cargo xtask test --offline`
 /// has said already what is not run.

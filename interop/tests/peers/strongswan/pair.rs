@@ -8,7 +8,6 @@ use lab::peers::{Charon, Release};
 use lab::{Host, Pinger, Process, World, wait_until};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 use viamesh::config::key;
 use viamesh::control::report::IkeAssociation;
@@ -163,7 +162,8 @@ impl Setup {
             true => spec,
             false => spec.with("timers: { hello: 1s, redial: 500ms }"),
         };
-        Mesh::prepare(&world.directory().join("mesh"), &binary(), &[(ours.clone(), spec)]).unwrap()
+        Mesh::prepare(&world.directory().join("mesh"), &interop::daemon::binary(), &[(ours.clone(), spec)])
+            .unwrap()
     }
 
     /// Whether that one can't be dialled.
@@ -233,17 +233,6 @@ fn distinguished_name(node: &str) -> String {
         }
         other => panic!("{other} is no distinguished name"),
     }
-}
-
-/// The daemon under test: `VIAMESH_BIN`, or the one that was built beside this program.
-fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("VIAMESH_BIN") {
-        return path.into();
-    }
-    let deps = std::env::current_exe().unwrap();
-    let path = deps.parent().and_then(|deps| deps.parent()).unwrap().join("viamesh");
-    assert!(path.exists(), "{} is missing: `cargo build --bin viamesh` builds it", path.display());
-    path
 }
 
 impl Pair {
