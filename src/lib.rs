@@ -8,6 +8,7 @@ pub mod forwarding;
 pub mod kernel;
 pub mod node;
 pub mod policy;
+pub mod registry;
 pub mod runtime;
 pub mod telemetry;
 pub mod web;

@@ -100,8 +100,8 @@ pub enum Command {
     Trace(Trace),
     /// Reach one node, or try a path before it goes into a policy
     Ping(Ping),
-    /// List the nodes of the registry
-    Registry,
+    /// List the nodes of the registry, and where it comes from; or sign one
+    Registry(Registry),
     /// Read the configuration again and act on what differs; waits until it is in force
     Reload,
     /// Run on another node file, and put it in the place of the present one
@@ -173,6 +173,31 @@ pub struct Check {
     /// Other files.
     #[command(flatten)]
     pub files: Files,
+}
+
+/// `viamesh registry`
+#[derive(Args, Clone, Debug)]
+pub struct Registry {
+    /// Something else than listing.
+    #[command(subcommand)]
+    pub command: Option<RegistryCommand>,
+}
+
+/// What else `viamesh registry` does.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RegistryCommand {
+    /// Sign a registry that a web server shall serve: writes FILE.sig
+    #[command(disable_version_flag = true)]
+    Sign {
+        /// The registry
+        file: PathBuf,
+        /// The private key whose public half the nodes have as `registry_key`
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Its version, greater than those before; the time in seconds unless given
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
 }
 
 /// `viamesh log`

@@ -69,7 +69,7 @@ fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure>
         Command::Explain(explain) => explain::run(explain, global, output),
         Command::Trace(trace) => trace::run(trace, global, output),
         Command::Ping(ping) => ping::run(ping, global, output),
-        Command::Registry => registry::run(global, output),
+        Command::Registry(registry) => registry::run(registry, global, output),
         Command::Reload => change::reload(global, output),
         Command::Apply(apply) => change::apply(apply, global, output),
         Command::Confirm => change::confirm(global, output),

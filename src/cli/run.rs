@@ -5,7 +5,7 @@ use super::check;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use crate::config::load::System;
-use crate::config::{Request, Settings, credentials, key};
+use crate::config::{Code, Request, Settings, credentials, key};
 use crate::runtime::{self, RunOptions};
 use crate::telemetry::logging::{self, Format, LogOptions};
 
@@ -18,7 +18,13 @@ pub(super) fn run(run: &Run, global: &Global, output: &mut Output) -> Result<Exi
     }
     let Some(settings) = loaded.settings else {
         let message = format!("the configuration in {} cannot be used", global.config.display());
-        return Err(Failure::new(Exit::BadConfiguration, message));
+        // A source that does not answer may do so a moment later: that is worth another try.
+        let exit = if loaded.diagnostics.only_errors_of(Code::RegistryUnreachable) {
+            Exit::Failed
+        } else {
+            Exit::BadConfiguration
+        };
+        return Err(Failure::new(exit, message));
     };
     let log = LogOptions {
         verbosity: i8::try_from(global.verbose).unwrap_or(i8::MAX),

@@ -28,7 +28,12 @@ impl Changes {
             Some(false) => lines.push("internet: no longer offered".to_owned()),
             None => {}
         }
-        let sections = [("policies", self.policies), ("timers", self.timers), ("cost", self.cost)];
+        let sections = [
+            ("policies", self.policies),
+            ("timers", self.timers),
+            ("cost", self.cost),
+            ("registry's place", self.registry),
+        ];
         let changed = sections.into_iter().filter(|(_, changed)| *changed);
         lines.extend(changed.map(|(name, _)| format!("{name}: changed")));
         lines

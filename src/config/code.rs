@@ -40,6 +40,8 @@ macro_rules! codes {
 codes! {
     UnreadableFile "config/unreadable-file" Error
         "A file cannot be read, is not UTF-8 text, or is larger than 16 MiB."
+    RegistryUnreachable "config/registry-unreachable" Error
+        "The registry is on another host, which does not answer or says what must not be believed, and there is no copy of it here yet."
     Syntax "config/syntax" Error
         "The text is not YAML (and so not JSON either). Nothing else in that file can be checked until it is."
     UnknownField "config/unknown-field" Error

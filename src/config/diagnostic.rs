@@ -120,6 +120,13 @@ impl Diagnostics {
         self.count(Severity::Error) > 0
     }
 
+    /// Whether there are errors, all of this code.
+    #[must_use]
+    pub fn only_errors_of(&self, code: Code) -> bool {
+        let mut errors = self.list.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        self.has_errors() && errors.all(|diagnostic| diagnostic.code == code)
+    }
+
     /// How many there are of one severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {

@@ -39,6 +39,8 @@ pub struct Changes {
     pub timers: bool,
     /// Whether the cost map changes.
     pub cost: bool,
+    /// Whether the registry comes from somewhere else, or is watched otherwise.
+    pub registry: bool,
 }
 
 /// What changed of a node that is in both registries.
@@ -86,6 +88,7 @@ impl Changes {
             policies: !same_policies(old, new),
             timers: old.timers != new.timers,
             cost: old.cost != new.cost,
+            registry: old.registry != new.registry,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ed25519_dalek::VerifyingKey;
 use zeroize::Zeroizing;
@@ -14,8 +15,9 @@ use super::key;
 use super::node_file::NodeFile;
 use super::record::{Field, FromYaml};
 use super::registry_file::RegistryFile;
+use super::registry_source::{RegistrySource, RemoteRegistry};
 use super::resolve;
-use super::settings::{NodeName, Settings};
+use super::settings::{NodeName, RegistryPlace, Settings};
 use super::source::SourceId;
 use super::yaml;
 
@@ -55,6 +57,22 @@ pub trait Host {
     /// Whether the host speaks IPv6 at all.
     fn has_ipv6(&self) -> bool;
 
+    /// The files of a directory that hold parts of a registry; `None` if it is no directory.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn parts(&self, _path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        Ok(None)
+    }
+
+    /// The registry of a source on another host.
+    ///
+    /// # Errors
+    /// In words.
+    fn remote(&self, place: &RegistryPlace, _state_dir: &Path) -> Result<RemoteRegistry, String> {
+        Err(format!("{} is on another host", place.source))
+    }
+
     /// What messages call a file.
     fn name(&self, path: &Path) -> String {
         path.display().to_string()
@@ -77,6 +95,15 @@ impl Host for System {
         std::fs::metadata(path).ok().map(|metadata| metadata.permissions().mode())
     }
 
+    fn parts(&self, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        if path.is_dir() { crate::registry::list(path).map(Some) } else { Ok(None) }
+    }
+
+    fn remote(&self, place: &RegistryPlace, state_dir: &Path) -> Result<RemoteRegistry, String> {
+        crate::registry::kept_or_fetched(&place.source, place.key.as_ref(), state_dir)
+            .map_err(|error| error.to_string())
+    }
+
     fn has_ipv6(&self) -> bool {
         // The file is there if and only if the kernel has IPv6; it is empty if IPv6 is disabled everywhere.
         std::fs::read_to_string("/proc/net/if_inet6").map_or(true, |interfaces| !interfaces.trim().is_empty())
@@ -90,16 +117,21 @@ pub fn load(request: &Request, host: &dyn Host) -> Loaded {
     let (node_source, node) = loader.parse_file::<NodeFile>(&request.node);
     let Some(node) = node else {
         if let Some(registry) = &request.registry {
-            let _ = loader.parse_file::<RegistryFile>(registry);
+            let _ = loader.parse_registry_path(registry);
         }
         return Loaded { settings: None, diagnostics: loader.diagnostics };
     };
     let paths = Paths::of(request, &node);
-    let (registry_source, registry) = loader.parse_file::<RegistryFile>(&paths.registry);
+    let place = loader.registry_place(request, &node, node_source);
+    let (registry_source, registry) = match &place {
+        Some(place) => loader.registry(place, &paths.state_dir),
+        None => (node_source, None),
+    };
     let key = loader.key(node_source, node.private_key.as_ref(), &paths.private_key);
     let facts = resolve::Facts {
         registry_source,
         node_file: request.node.clone(),
+        registry: place,
         key: key.map(|key| (paths.private_key.clone(), key)),
         private_key: paths.private_key,
         control_socket: request.control_socket.clone(),
@@ -115,8 +147,8 @@ pub fn load(request: &Request, host: &dyn Host) -> Loaded {
 
 /// Where the other files are.
 struct Paths {
-    registry: PathBuf,
     private_key: PathBuf,
+    state_dir: PathBuf,
 }
 
 impl Paths {
@@ -129,8 +161,10 @@ impl Paths {
             (None, None) => PathBuf::from(default),
         };
         Self {
-            registry: path(&request.registry, &node.registry, "/etc/viamesh/registry.yaml"),
             private_key: path(&request.private_key, &node.private_key, "/etc/viamesh/node.pem"),
+            state_dir: PathBuf::from(
+                node.state_dir.as_ref().map_or("/var/lib/viamesh", |field| &field.value),
+            ),
         }
     }
 }
@@ -170,6 +204,105 @@ impl Loader<'_> {
                 None
             }
         }
+    }
+
+    /// Where the registry is, as flags and node file say.
+    fn registry_place(
+        &mut self,
+        request: &Request,
+        node: &NodeFile,
+        node_source: SourceId,
+    ) -> Option<RegistryPlace> {
+        let directory = request.node.parent().unwrap_or(Path::new(""));
+        let source = match (&request.registry, &node.registry) {
+            (Some(flag), _) => RegistrySource::parse(&flag.display().to_string(), Path::new("")),
+            (None, Some(field)) => RegistrySource::parse(&field.value, directory),
+            (None, None) => Ok(RegistrySource::Path("/etc/viamesh/registry.yaml".into())),
+        };
+        let at = |code, title: String| match &node.registry {
+            Some(field) => Diagnostic::at(field.span, code, title),
+            None => Diagnostic::about(node_source, code, title),
+        };
+        let source = match source {
+            Ok(source) => source,
+            Err(reason) => {
+                let diagnostic = at(Code::InvalidValue, format!("no place for a registry: {reason}"));
+                self.diagnostics.push(diagnostic.label("not understood"));
+                return None;
+            }
+        };
+        let key = node.registry_key.as_ref().and_then(|field| {
+            let keys = key::parse_public(&field.value);
+            let first = keys.ok().and_then(|keys| keys.first().copied());
+            if first.is_none() {
+                let title = "`registry_key` is no Ed25519 public key in PEM";
+                let diagnostic = Diagnostic::at(field.span, Code::BadPublicKey, title);
+                self.diagnostics.push(diagnostic.help("`viamesh key public FILE` prints one"));
+            }
+            first
+        });
+        if matches!(source, RegistrySource::Web(_)) && node.registry_key.is_none() {
+            let diagnostic = at(Code::MissingField, "a registry on the web needs `registry_key`".to_owned());
+            let help = "whoever can change what the server says could let anybody in: `viamesh registry sign` signs it";
+            self.diagnostics.push(diagnostic.label("served by somebody").help(help));
+            return None;
+        }
+        let interval = node.registry_interval.as_ref().map_or(Duration::from_secs(60), |field| field.value);
+        let watch = node.registry_watch.as_ref().is_none_or(|field| field.value);
+        Some(RegistryPlace { source, key, interval: interval.max(Duration::from_secs(1)), watch })
+    }
+
+    /// The registry from its place, in one or several parts.
+    fn registry(&mut self, place: &RegistryPlace, state_dir: &Path) -> (SourceId, Option<RegistryFile>) {
+        if let RegistrySource::Path(path) = &place.source {
+            return self.parse_registry_path(path);
+        }
+        match self.host.remote(place, state_dir) {
+            Ok(remote) => {
+                let parts = remote.parts.into_iter().map(|(name, text)| {
+                    let source = self.diagnostics.sources.add(name, text.clone());
+                    (source, self.parse::<RegistryFile>(source, &text))
+                });
+                let parts: Vec<_> = parts.collect();
+                self.joined(parts, &place.source.to_string())
+            }
+            Err(reason) => {
+                let name = place.source.to_string();
+                let source = self.diagnostics.sources.add(name.clone(), "");
+                let title = format!("cannot get the registry from {name}: {reason}");
+                self.diagnostics.push(Diagnostic::about(source, Code::RegistryUnreachable, title));
+                (source, None)
+            }
+        }
+    }
+
+    fn parse_registry_path(&mut self, path: &Path) -> (SourceId, Option<RegistryFile>) {
+        match self.host.parts(path) {
+            Ok(None) => self.parse_file::<RegistryFile>(path),
+            Ok(Some(files)) => {
+                let parts = files.iter().map(|file| self.parse_file::<RegistryFile>(file)).collect();
+                self.joined(parts, &path.display().to_string())
+            }
+            // The file says the same, with its name.
+            Err(_) => self.parse_file::<RegistryFile>(path),
+        }
+    }
+
+    /// Parts as one registry; none if one of them has mistakes.
+    fn joined(
+        &mut self,
+        parts: Vec<(SourceId, Option<RegistryFile>)>,
+        name: &str,
+    ) -> (SourceId, Option<RegistryFile>) {
+        let Some((first, _)) = parts.first() else {
+            let source = self.diagnostics.sources.add(name, "");
+            let title = format!("{name} holds no part of a registry");
+            self.diagnostics.push(Diagnostic::about(source, Code::UnreadableFile, title));
+            return (source, None);
+        };
+        let first = *first;
+        let whole: Option<Vec<RegistryFile>> = parts.into_iter().map(|(_, part)| part).collect();
+        (first, whole.map(|parts| parts.into_iter().flatten().collect()))
     }
 
     /// Only the public half leaves this function.

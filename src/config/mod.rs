@@ -25,6 +25,7 @@ pub mod overlay;
 mod record;
 pub mod reference;
 mod registry_file;
+pub mod registry_source;
 mod resolve;
 mod scalar;
 pub mod settings;

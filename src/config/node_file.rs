@@ -21,8 +21,14 @@ record! {
         required common_name: String,
         /// File with the Ed25519 private key in PEM: the node's own, or its organization's. A relative path starts at this file. `--key` overrides it.
         optional private_key: String = "/etc/viamesh/node.pem",
-        /// The registry that all nodes share. A relative path starts at this file. `--registry` overrides it.
+        /// The registry that all nodes share: a file, a directory with several, `http://HOST/FILE` (signed), or `etcd://HOST:2379/KEY` (every key that begins so holds a part). A relative path starts at this file. `--registry` overrides it.
         optional registry: String = "/etc/viamesh/registry.yaml",
+        /// The Ed25519 public key in PEM that must have signed a registry on the web (`viamesh registry sign`).
+        optional registry_key: String,
+        /// How often a registry on the web is asked for changes.
+        optional registry_interval: Duration = "60s",
+        /// Whether changes of the registry act by themselves. `false`: files wait for `viamesh reload`, other sources for a restart.
+        optional registry_watch: bool = "true",
         /// Where this node sends and receives. Each must be in the registry under the same serial number.
         required endpoints: Vec<Spanned<EndpointEntry>>,
         /// Networks behind this node.

@@ -1,9 +1,11 @@
 //! A host on which one file has another content: to check or run a node file before it is in its place.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::load::Host;
+use super::registry_source::RemoteRegistry;
+use super::settings::RegistryPlace;
 
 /// Another host, except for one file.
 pub struct Overlay<'a> {
@@ -13,6 +15,8 @@ pub struct Overlay<'a> {
     pub text: &'a str,
     /// What messages call it.
     pub name: &'a str,
+    /// The registry here, if it is on another host.
+    pub registry: Option<&'a RemoteRegistry>,
     /// For everything else.
     pub host: &'a dyn Host,
 }
@@ -20,6 +24,14 @@ pub struct Overlay<'a> {
 impl Host for Overlay<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if path == self.file { Ok(self.text.as_bytes().to_vec()) } else { self.host.read(path) }
+    }
+
+    fn parts(&self, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        self.host.parts(path)
+    }
+
+    fn remote(&self, place: &RegistryPlace, state_dir: &Path) -> Result<RemoteRegistry, String> {
+        self.registry.cloned().map_or_else(|| self.host.remote(place, state_dir), Ok)
     }
 
     fn mode(&self, path: &Path) -> Option<u32> {

@@ -14,6 +14,7 @@ use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
 
 pub use super::listener::Listener;
+use super::registry_source::RegistrySource;
 
 /// Everything that a node needs to run, except its private key, which is loaded apart
 /// ([`crate::config::key::load`]) so that no secret can slip into a log or a report.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub require_hmac_from: Vec<NodeName>,
     /// All nodes of the registry in its order, this one included.
     pub nodes: Vec<Node>,
+    /// Where the registry comes from.
+    pub registry: RegistryPlace,
     /// What the kernel is asked for.
     pub kernel: KernelSettings,
     /// How this node proves itself besides its key.
@@ -360,6 +363,30 @@ pub struct ForeignSids {
     pub internet: Option<Ipv6Addr>,
 }
 
+/// Where the registry comes from, and how changes of it are noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegistryPlace {
+    /// File, directory, web address or etcd.
+    pub source: RegistrySource,
+    /// Who must have signed it, on the web.
+    pub key: Option<VerifyingKey>,
+    /// How often the web is asked.
+    pub interval: Duration,
+    /// Whether changes act by themselves.
+    pub watch: bool,
+}
+
+impl Default for RegistryPlace {
+    fn default() -> Self {
+        Self {
+            source: RegistrySource::Path("/etc/viamesh/registry.yaml".into()),
+            key: None,
+            interval: Duration::from_secs(60),
+            watch: true,
+        }
+    }
+}
+
 /// What the kernel is asked for. All of it is removed on exit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSettings {
@@ -487,6 +514,7 @@ impl Settings {
             hmac_keys: Vec::new(),
             require_hmac_from: Vec::new(),
             nodes: Vec::new(),
+            registry: RegistryPlace::default(),
             kernel: KernelSettings::default(),
             ike: IkeSettings::default(),
             timers: Timers::default(),

@@ -2,6 +2,7 @@
 
 use crate::config::load::{Host as _, System};
 use crate::config::overlay::Overlay;
+use crate::config::registry_source::RemoteRegistry;
 use crate::config::{Request, Settings, Severity};
 use crate::control::Responder;
 use crate::control::protocol::{NodeText, Refusal};
@@ -17,6 +18,8 @@ const BAD_CONFIGURATION: u8 = 78;
 pub(super) enum Purpose {
     /// The files changed. Without a responder a signal or a source said so.
     Reload(Option<Responder>),
+    /// The registry changed: at a remote source, into this.
+    Registry(Option<RemoteRegistry>),
     /// Somebody only asks what would change.
     Plan(Responder),
     /// Somebody sends another node file; with a time, on trial.
@@ -31,6 +34,7 @@ impl Purpose {
     /// Who waits for the answer.
     pub(super) fn into_responder(self) -> Option<Responder> {
         match self {
+            Self::Registry(_) => None,
             Self::Reload(responder) | Self::Revert(responder) => responder,
             Self::Plan(responder) | Self::Apply(responder, _) | Self::Undo(responder) => Some(responder),
         }
@@ -63,6 +67,8 @@ pub(super) struct Trial {
 /// What the daemon knows of its configuration.
 pub(super) struct Configuration {
     request: Request,
+    /// The node file that is in force.
+    text: String,
     history: History,
     /// Whether a load is under way.
     busy: bool,
@@ -75,10 +81,11 @@ impl Configuration {
     pub(super) fn new(request: Request, state_dir: &Path) -> (Self, mpsc::Receiver<Loaded>) {
         let (results, loaded) = mpsc::channel(4);
         let history = History { directory: state_dir.to_owned() };
-        if let Ok(text) = std::fs::read_to_string(&request.node) {
+        let text = std::fs::read_to_string(&request.node).unwrap_or_default();
+        if !text.is_empty() {
             history.note(&text);
         }
-        (Self { request, history, busy: false, trial: None, results }, loaded)
+        (Self { request, text, history, busy: false, trial: None, results }, loaded)
     }
 
     /// Where the node file is.
@@ -96,8 +103,16 @@ impl Configuration {
         }
         self.busy = true;
         let (request, results) = (self.request.clone(), self.results.clone());
+        let (file, registry) = match &purpose {
+            // Of the node file counts what is in force, whatever somebody may be editing.
+            Purpose::Registry(registry) => {
+                let name = request.node.display().to_string();
+                (Some(NodeText { name, text: self.text.clone() }), registry.clone())
+            }
+            _ => (file, None),
+        };
         tokio::task::spawn_blocking(move || {
-            let (text, result) = load(&request, file);
+            let (text, result) = load(&request, file, registry.as_ref());
             // Nobody listens only when the daemon is stopping.
             let _ = results.blocking_send(Loaded { purpose, text, result });
         });
@@ -109,7 +124,12 @@ impl Configuration {
         self.busy = false;
     }
 
-    /// The daemon runs on this text now, and it is what the node file says.
+    /// The daemon runs on this node file now.
+    pub(super) fn runs_on(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
+    }
+
+    /// What the daemon runs on is what the node file says.
     pub(super) fn note(&self, text: &str) {
         self.history.note(text);
     }
@@ -171,16 +191,21 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(&new, path)
 }
 
-fn load(request: &Request, file: Option<NodeText>) -> (String, Result<Candidate, Refusal>) {
+fn load(
+    request: &Request,
+    file: Option<NodeText>,
+    registry: Option<&RemoteRegistry>,
+) -> (String, Result<Candidate, Refusal>) {
     let file = file.or_else(|| {
         // Read once, so that what is kept is what was checked. What cannot be read is reported by the load.
         let text = String::from_utf8(System.read(&request.node).ok()?).ok()?;
         Some(NodeText { name: request.node.display().to_string(), text })
     });
     let loaded = match &file {
-        Some(NodeText { name, text }) => {
-            crate::config::load(request, &Overlay { file: &request.node, text, name, host: &System })
-        }
+        Some(NodeText { name, text }) => crate::config::load(
+            request,
+            &Overlay { file: &request.node, text, name, registry, host: &System },
+        ),
         None => crate::config::load(request, &System),
     };
     let warnings = loaded.diagnostics.count(Severity::Warning) as u64;

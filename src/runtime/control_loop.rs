@@ -3,14 +3,17 @@
 use super::configuration::{Configuration, Loaded};
 use super::kernel_task::{HostNews, KernelTask};
 use super::key_log::KeyLog;
+use super::registry_follower::RegistryFollower;
 use super::start_error::StartError;
 use super::state_file::SeqnoFile;
 use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
 use crate::config;
+use crate::config::registry_source::{RegistrySource, RemoteRegistry};
 use crate::control::{Incoming, Reply, Request, Responder};
 use crate::forwarding::{Down, LinkId, SocketIndex};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
+use crate::registry::News;
 use crate::telemetry::logging::LogLevel;
 use crate::telemetry::{Health, HealthCode, Notifier, Tally, log_event};
 use std::collections::BTreeMap;
@@ -60,7 +63,11 @@ pub(super) struct ControlLoop {
     loaded: mpsc::Receiver<Loaded>,
     /// Whether to reload again when the present load has ended.
     pub(super) reload_again: bool,
+    /// A registry that came during a load.
+    pub(super) registry_again: Option<Option<RemoteRegistry>>,
     pub(super) reload_problem: Option<Health>,
+    pub(super) registry: RegistryFollower,
+    registry_news: mpsc::Receiver<(RegistrySource, News)>,
     /// Sockets that are closed when their time has come.
     pub(super) closing: Vec<(Instant, SocketIndex)>,
     /// The last state that the kernel was asked for, and the last that it came to.
@@ -87,6 +94,7 @@ pub(super) struct ControlLoop {
 impl ControlLoop {
     pub(super) fn new(node: Node, host: Host, files: config::Request, notes: Vec<Health>) -> Self {
         let (resolver, resolved) = mpsc::channel(64);
+        let (registry, registry_news) = RegistryFollower::new();
         let (configuration, loaded) = Configuration::new(files, &node.settings().state_dir);
         Self {
             node,
@@ -94,7 +102,10 @@ impl ControlLoop {
             configuration,
             loaded,
             reload_again: false,
+            registry_again: None,
             reload_problem: None,
+            registry,
+            registry_news,
             closing: Vec::new(),
             kernel_wants: 0,
             kernel_has: 0,
@@ -119,6 +130,7 @@ impl ControlLoop {
         let mut terminate = signal(SignalKind::terminate()).map_err(cannot_listen)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_listen)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(cannot_listen)?;
+        self.follow_registry();
         self.update_health();
         self.drain();
         self.notifier.ready("running");
@@ -142,6 +154,7 @@ impl ControlLoop {
                 _ = interrupt.recv() => return Ok(()),
                 _ = hangup.recv() => self.reload_unasked(),
                 Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
+                Some((source, news)) = self.registry_news.recv() => self.take_registry_news(&source, news),
                 () = self.host.punted.notified() => {}
                 () = tokio::time::sleep(wait) => {}
                 Some(incoming) = self.host.requests.recv() => self.take_request(incoming),
@@ -229,7 +242,7 @@ impl ControlLoop {
         self.next_client += 1;
         let client = ClientId(self.next_client);
         match self.node.handle_request(client, &incoming.request, self.host.clock.now()) {
-            Some(reply) => incoming.responder.finish(self.with_drops(reply)),
+            Some(reply) => incoming.responder.finish(self.with_version(self.with_drops(reply))),
             None => {
                 self.calls.insert(client, incoming.responder);
             }
@@ -267,7 +280,8 @@ impl ControlLoop {
 
     pub(super) fn update_health(&mut self) {
         let kernel = self.kernel_problems.iter().map(Problem::health);
-        let others = [&self.disk_problem, &self.reload_problem].into_iter().flatten().cloned();
+        let others =
+            [&self.disk_problem, &self.reload_problem, &self.registry.trouble].into_iter().flatten().cloned();
         let others = others.chain(self.trial_note());
         let health = self.notes.iter().cloned().chain(kernel).chain(others);
         self.node.set_host_health(health.collect());

@@ -16,6 +16,7 @@ mod key_log;
 mod log_request;
 pub mod memory;
 mod port;
+mod registry_follower;
 mod reload;
 mod socket_options;
 mod start_error;

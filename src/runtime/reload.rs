@@ -60,15 +60,19 @@ impl ControlLoop {
         self.load(Purpose::Reload(None), None);
     }
 
-    fn load(&mut self, purpose: Purpose, file: Option<NodeText>) {
+    pub(super) fn load(&mut self, purpose: Purpose, file: Option<NodeText>) {
         match self.configuration.load(purpose, file) {
             Ok(()) => self.notifier.reloading(self.host.clock.monotonic()),
             Err(purpose) => {
-                if let Some(responder) = purpose.into_responder() {
-                    responder.refuse(1, "another change is under way: nothing has changed");
-                } else {
+                match purpose {
+                    Purpose::Registry(registry) => self.registry_again = Some(registry),
                     // Whatever said so will be read by the next one.
-                    self.reload_again = true;
+                    Purpose::Reload(None) => self.reload_again = true,
+                    purpose => {
+                        if let Some(responder) = purpose.into_responder() {
+                            responder.refuse(1, "another change is under way: nothing has changed");
+                        }
+                    }
                 }
             }
         }
@@ -96,6 +100,8 @@ impl ControlLoop {
         self.notifier.ready("running");
         if std::mem::take(&mut self.reload_again) {
             self.reload_unasked();
+        } else if let Some(registry) = self.registry_again.take() {
+            self.load(Purpose::Registry(registry), None);
         }
     }
 
@@ -159,8 +165,14 @@ impl ControlLoop {
             Purpose::Apply(_, None) => "configuration applied",
             Purpose::Apply(_, Some(_)) => "configuration applied on trial",
             Purpose::Undo(_) | Purpose::Revert(_) => "went back to the configuration before",
+            Purpose::Registry(_) => "registry changed",
         };
-        tracing::info!(target: CONFIG, changes = report.changes.len(), "{how}");
+        self.configuration.runs_on(&text);
+        self.follow_registry();
+        let quiet = matches!(purpose, Purpose::Registry(_)) && report.changes.is_empty();
+        if !quiet {
+            tracing::info!(target: CONFIG, changes = report.changes.len(), "{how}");
+        }
         for change in &report.changes {
             tracing::info!(target: CONFIG, "{change}");
         }
@@ -182,8 +194,14 @@ impl ControlLoop {
                 self.configuration.note(&text);
                 Ok(())
             }
+            Purpose::Registry(registry) => {
+                self.registry_in_force(registry.as_ref());
+                Ok(())
+            }
         };
-        self.reload_problem = None;
+        if !matches!(purpose, Purpose::Registry(_)) {
+            self.reload_problem = None;
+        }
         self.update_health();
         let Some(responder) = purpose.into_responder() else { return };
         match installed {
@@ -233,7 +251,9 @@ impl ControlLoop {
                 tracing::warn!(target: CONFIG, "{line}");
             }
         }
-        if let Purpose::Reload(_) | Purpose::Revert(_) = purpose {
+        if let Purpose::Registry(_) = purpose {
+            self.registry_trouble(HealthCode::RegistryRefused, &refusal.text);
+        } else if let Purpose::Reload(_) | Purpose::Revert(_) = purpose {
             let text = format!("the last reload failed: {}", refusal.text);
             let next_step = "`viamesh check` shows what is wrong; then `viamesh reload`";
             let file = self.configuration.file().display().to_string();

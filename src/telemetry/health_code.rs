@@ -56,6 +56,12 @@ health_codes! {
     ConfigUnconfirmed "config/unconfirmed" Notice
         "A change that was applied with `--confirm-within` is in force on trial.",
         "`viamesh confirm` keeps it. `viamesh undo`, the end of the time, or a restart goes back."
+    RegistryUnreachable "registry/unreachable" Warning
+        "The registry's source does not answer. The node runs on the last good registry, and so it would after a restart; it only does not hear of changes.",
+        "Does the server run, and does the way to it not lead through the mesh itself? `viamesh registry` shows what is in force and how old it is."
+    RegistryRefused "registry/refused" Warning
+        "The registry's source offers a registry that must not be used: it is older than the one in force, its signature does not fit, or it has mistakes. The node runs on the last good one.",
+        "The message says which. After a deliberate return to an older one, remove `registry.json` from the state directory and restart the node; of mistakes the log shows file, line and column."
     DiskState "disk/state" Warning
         "The state directory cannot be written. After a restart the peers may refuse this node's routes for minutes, because Babel's sequence number is lost.",
         "Free space on the disk, or set `state_dir` to a directory that can be written."

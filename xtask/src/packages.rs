@@ -22,6 +22,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("prometheus", "/usr/bin/promtool"),
     ("graphviz", "/usr/bin/dot"),
     ("tmux", "/usr/bin/tmux"),
+    ("etcd-server", "/usr/bin/etcd"),
+    ("etcd-client", "/usr/bin/etcdctl"),
 ];
 
 /// Packages that are not installed yet.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use viamesh::config::key;
 
 fn start(names: &[&str]) -> Scene {
-    Internet::new(names, 10).start(|site| site.node().with(QUICK))
+    Internet::new(names, 10).start(|site| site.node().with(QUICK).with("registry_watch: false"))
 }
 
 /// Changes a file of the mesh.

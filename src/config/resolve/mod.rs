@@ -24,7 +24,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, Severity};
 use super::node_file::NodeFile;
 use super::record::Field;
 use super::registry_file::RegistryFile;
-use super::settings::{DEFAULT_MESH_PREFIX, NodeName, Settings};
+use super::settings::{DEFAULT_MESH_PREFIX, NodeName, RegistryPlace, Settings};
 use super::source::{SourceId, Spanned};
 use registry::Registry;
 
@@ -33,6 +33,8 @@ pub(crate) struct Facts {
     pub(crate) registry_source: SourceId,
     /// Where the node file is.
     pub(crate) node_file: PathBuf,
+    /// Where the registry is; `None` if that is not understood.
+    pub(crate) registry: Option<RegistryPlace>,
     /// The private key's file and its public half, if it could be read.
     pub(crate) key: Option<(PathBuf, VerifyingKey)>,
     pub(crate) private_key: PathBuf,
@@ -75,6 +77,7 @@ pub(crate) fn resolve(
     settings.hmac_keys = hmac_keys;
     settings.require_hmac_from = require_hmac_from;
     settings.nodes = registry.into_nodes();
+    settings.registry = facts.registry.clone().unwrap_or_default();
     settings.kernel = sections.kernel;
     settings.ike = ike;
     settings.timers = sections.timers;

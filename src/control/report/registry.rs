@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use crate::control::quantity::or_dash;
+use crate::control::quantity::{or_dash, whole_span};
 use crate::control::table::{Align, Table};
 
 /// The answer to `registry`.
@@ -15,6 +15,12 @@ pub struct RegistryReport {
     pub format: u32,
     /// Where it was read from.
     pub source: String,
+    /// Version of what is in force, where the source has versions.
+    #[serde(default)]
+    pub version: Option<u64>,
+    /// Seconds since it was changed here.
+    #[serde(default)]
+    pub age_seconds: Option<u64>,
     /// Organizations in file order.
     pub organizations: Vec<RegistryOrganization>,
 }
@@ -60,8 +66,13 @@ pub struct RegistryEndpoint {
 
 impl Text for RegistryReport {
     fn text(&self) -> String {
+        let version = self.version.map(|version| format!(", version {version}")).unwrap_or_default();
+        let age =
+            self.age_seconds.map(|age| format!(", changed {} ago", whole_span(age))).unwrap_or_default();
+        let nodes: usize = self.organizations.iter().map(|organization| organization.nodes.len()).sum();
+        let head = format!("{nodes} nodes from {}{version}{age}\n", self.source);
         let organizations = self.organizations.iter().map(RegistryOrganization::text);
-        organizations.collect::<Vec<_>>().join("\n")
+        std::iter::once(head).chain(organizations).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -128,6 +139,8 @@ mod tests {
         let report = RegistryReport {
             format: FORMAT,
             source: "/etc/viamesh/registry.yaml".to_owned(),
+            version: Some(7),
+            age_seconds: Some(120),
             organizations: vec![RegistryOrganization {
                 organization: "acme".to_owned(),
                 fingerprint: Some("SHA256:9f1c".to_owned()),
@@ -139,6 +152,8 @@ mod tests {
             }],
         };
         insta::assert_snapshot!(report.text(), @"
+        3 nodes from /etc/viamesh/registry.yaml, version 7, changed 2 min ago
+
         acme   SHA256:9f1c
           NODE                ENDPOINTS                     LOCATOR            OWN KEY
           alpha (this node)   0: alpha.acme.example:13000   fd5d:ac:1:2::/64   -

@@ -22,7 +22,14 @@ impl Node {
                 }),
             }
         }
-        RegistryReport { format: FORMAT, source: "the node's configuration".to_owned(), organizations }
+        RegistryReport {
+            format: FORMAT,
+            source: self.settings.registry.source.to_string(),
+            // The driver knows.
+            version: None,
+            age_seconds: None,
+            organizations,
+        }
     }
 
     fn registry_entry(&self, node: &RegistryNode) -> Entry {
