@@ -15,9 +15,10 @@ use super::key;
 use super::node_file::NodeFile;
 use super::record::{Field, FromYaml};
 use super::registry_file::RegistryFile;
-use super::registry_source::{RegistrySource, RemoteRegistry};
+use super::registry_source::{RegistryPlace, RegistrySource, RemoteRegistry};
 use super::resolve;
-use super::settings::{NodeName, RegistryPlace, Settings};
+use super::resolve::authority;
+use super::settings::{NodeName, Settings};
 use super::source::SourceId;
 use super::yaml;
 
@@ -100,8 +101,7 @@ impl Host for System {
     }
 
     fn remote(&self, place: &RegistryPlace, state_dir: &Path) -> Result<RemoteRegistry, String> {
-        crate::registry::kept_or_fetched(&place.source, place.key.as_ref(), state_dir)
-            .map_err(|error| error.to_string())
+        crate::registry::kept_or_fetched(place, state_dir).map_err(|error| error.to_string())
     }
 
     fn has_ipv6(&self) -> bool {
@@ -247,9 +247,17 @@ impl Loader<'_> {
             self.diagnostics.push(diagnostic.label("served by somebody").help(help));
             return None;
         }
+        let authorities = node.registry_authority.as_ref();
+        let authorities = authorities.map(|field| authority::certificates(field, &mut self.diagnostics));
         let interval = node.registry_interval.as_ref().map_or(Duration::from_secs(60), |field| field.value);
         let watch = node.registry_watch.as_ref().is_none_or(|field| field.value);
-        Some(RegistryPlace { source, key, interval: interval.max(Duration::from_secs(1)), watch })
+        Some(RegistryPlace {
+            source,
+            key,
+            authorities: authorities.unwrap_or_default(),
+            interval: interval.max(Duration::from_secs(1)),
+            watch,
+        })
     }
 
     /// The registry from its place, in one or several parts.

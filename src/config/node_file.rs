@@ -21,10 +21,12 @@ record! {
         required common_name: String,
         /// File with the Ed25519 private key in PEM: the node's own, or its organization's. A relative path starts at this file. `--key` overrides it.
         optional private_key: String = "/etc/viamesh/node.pem",
-        /// The registry that all nodes share: a file, a directory with several, `http://HOST/FILE` (signed), or `etcd://HOST:2379/KEY` (every key that begins so holds a part). A relative path starts at this file. `--registry` overrides it.
+        /// The registry that all nodes share: a file, a directory with several, `https://HOST/FILE` or `http://HOST/FILE` (signed), or `etcds://HOST:2379/KEY` or `etcd://HOST:2379/KEY` (every key that begins so holds a part). A relative path starts at this file. `--registry` overrides it.
         optional registry: String = "/etc/viamesh/registry.yaml",
         /// The Ed25519 public key in PEM that must have signed a registry on the web (`viamesh registry sign`).
         optional registry_key: String,
+        /// Certificates in PEM of the authorities that vouch for an `https` or `etcds` server of the registry. Without them those of the system do.
+        optional registry_authority: OneOrMany<String>,
         /// How often a registry on the web is asked for changes.
         optional registry_interval: Duration = "60s",
         /// Whether changes of the registry act by themselves. `false`: files wait for `viamesh reload`, other sources for a restart.

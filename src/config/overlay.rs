@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::load::Host;
+use super::registry_source::RegistryPlace;
 use super::registry_source::RemoteRegistry;
-use super::settings::RegistryPlace;
 
 /// Another host, except for one file.
 pub struct Overlay<'a> {

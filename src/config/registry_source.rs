@@ -1,7 +1,10 @@
 //! Where the registry comes from: what `registry` in the node file may say.
 
+use ed25519_dalek::VerifyingKey;
+use rustls_pki_types::CertificateDer;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A place that has the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,11 +15,38 @@ pub enum RegistrySource {
     Web(String),
     /// Keys in etcd, each with a part of the registry.
     Etcd {
-        /// `http://host:port`, of the JSON gateway of its version 3 interface.
+        /// `http://host:port` or `https://host:port`, of the JSON gateway of its version 3 interface.
         endpoint: String,
         /// What the keys begin with.
         prefix: String,
     },
+}
+
+/// Where the registry comes from, and how changes of it are noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegistryPlace {
+    /// File, directory, web address or etcd.
+    pub source: RegistrySource,
+    /// Who must have signed it, on the web.
+    pub key: Option<VerifyingKey>,
+    /// Certificates of the authorities that may vouch for an `https` or `etcds` server; those of the system if empty.
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// How often the web is asked.
+    pub interval: Duration,
+    /// Whether changes act by themselves.
+    pub watch: bool,
+}
+
+impl Default for RegistryPlace {
+    fn default() -> Self {
+        Self {
+            source: RegistrySource::Path("/etc/viamesh/registry.yaml".into()),
+            key: None,
+            authorities: Vec::new(),
+            interval: Duration::from_secs(60),
+            watch: true,
+        }
+    }
 }
 
 impl RegistrySource {
@@ -40,13 +70,10 @@ impl RegistrySource {
             Ok(Self::Etcd { endpoint: format!("{web}://{host}"), prefix: path.to_owned() })
         };
         match scheme {
-            "http" => Ok(Self::Web(text.to_owned())),
+            "http" | "https" => Ok(Self::Web(text.to_owned())),
             "etcd" => etcd("http"),
-            "https" | "etcds" => Err(format!(
-                "`{scheme}` needs TLS, which is not built in: write `http` (the signature protects what is served) or \
-                 `etcd` by a way that you trust"
-            )),
-            _ => Err(format!("`{scheme}` is no source: write a path, `http://` or `etcd://`")),
+            "etcds" => etcd("https"),
+            _ => Err(format!("`{scheme}` is no source: write a path, `https://` or `etcds://`")),
         }
     }
 
@@ -102,7 +129,9 @@ mod tests {
         assert_eq!(etcd, RegistrySource::Etcd { endpoint, prefix: "viamesh/".to_owned() });
         let etcd = parse("etcd://etcd.example:4000/mesh").unwrap();
         assert_eq!(etcd.to_string(), "etcd://etcd.example:4000/mesh");
-        for wrong in ["consul://host/x", "http:///x", "etcd://host", "https://host/x", "etcds://host/x"] {
+        let etcd = parse("etcds://etcd.example/mesh").unwrap();
+        assert_eq!(etcd.to_string(), "etcds://etcd.example:2379/mesh");
+        for wrong in ["consul://host/x", "http:///x", "etcd://host", "etcds://host"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -14,7 +14,7 @@ use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
 
 pub use super::listener::Listener;
-use super::registry_source::RegistrySource;
+use super::registry_source::RegistryPlace;
 
 /// Everything that a node needs to run, except its private key, which is loaded apart
 /// ([`crate::config::key::load`]) so that no secret can slip into a log or a report.
@@ -361,30 +361,6 @@ pub struct ForeignSids {
     pub dt46: Option<Ipv6Addr>,
     /// Decapsulation towards the internet.
     pub internet: Option<Ipv6Addr>,
-}
-
-/// Where the registry comes from, and how changes of it are noticed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegistryPlace {
-    /// File, directory, web address or etcd.
-    pub source: RegistrySource,
-    /// Who must have signed it, on the web.
-    pub key: Option<VerifyingKey>,
-    /// How often the web is asked.
-    pub interval: Duration,
-    /// Whether changes act by themselves.
-    pub watch: bool,
-}
-
-impl Default for RegistryPlace {
-    fn default() -> Self {
-        Self {
-            source: RegistrySource::Path("/etc/viamesh/registry.yaml".into()),
-            key: None,
-            interval: Duration::from_secs(60),
-            watch: true,
-        }
-    }
 }
 
 /// What the kernel is asked for. All of it is removed on exit.

@@ -1,7 +1,7 @@
 //! A registry in etcd, by the JSON gateway of its version 3 interface: every key under a prefix holds a part.
 
 use super::SourceError;
-use super::http::{LARGEST, agent, body, unreachable, watching_agent};
+use super::http::{Client, LARGEST, body, unreachable};
 use crate::config::registry_source::RemoteRegistry;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -44,9 +44,10 @@ struct WatchResult {
 }
 
 /// Reads all parts at one revision, which is the version.
-pub(super) fn read(endpoint: &str, prefix: &str) -> Result<RemoteRegistry, SourceError> {
+pub(super) fn read(client: &Client, endpoint: &str, prefix: &str) -> Result<RemoteRegistry, SourceError> {
     let range = json!({ "key": BASE64.encode(prefix), "range_end": BASE64.encode(after(prefix)) });
-    let mut response = agent()
+    let mut response = client
+        .agent()
         .post(format!("{endpoint}/v3/kv/range"))
         .header("Content-Type", "application/json")
         .send(range.to_string())
@@ -86,6 +87,7 @@ fn after(prefix: &str) -> Vec<u8> {
 
 /// Calls `changed` after every change behind revision `since`, until it returns `false` or the connection ends.
 pub(super) fn watch(
+    client: &Client,
     endpoint: &str,
     prefix: &str,
     since: u64,
@@ -96,7 +98,8 @@ pub(super) fn watch(
         "range_end": BASE64.encode(after(prefix)),
         "start_revision": (since + 1).to_string(),
     } });
-    let response = watching_agent()
+    let response = client
+        .watching_agent()
         .post(format!("{endpoint}/v3/watch"))
         .header("Content-Type", "application/json")
         .send(request.to_string())

@@ -15,8 +15,8 @@ pub use files::list;
 pub use kept::Kept;
 pub use watcher::{News, Watcher};
 
-use crate::config::registry_source::{RegistrySource, RemoteRegistry};
-use ed25519_dalek::VerifyingKey;
+use crate::config::registry_source::{RegistryPlace, RegistrySource, RemoteRegistry};
+use http::Client;
 use std::path::Path;
 
 /// Why a source has nothing for us.
@@ -34,27 +34,24 @@ pub enum SourceError {
 ///
 /// # Errors
 /// When there is neither.
-pub fn kept_or_fetched(
-    source: &RegistrySource,
-    key: Option<&VerifyingKey>,
-    state_dir: &Path,
-) -> Result<RemoteRegistry, SourceError> {
-    match Kept::of(source, state_dir).read() {
+pub fn kept_or_fetched(place: &RegistryPlace, state_dir: &Path) -> Result<RemoteRegistry, SourceError> {
+    match Kept::of(&place.source, state_dir).read() {
         Some(kept) => Ok(kept),
-        None => fetch(source, key),
+        None => fetch(place),
     }
 }
 
 /// Asks a remote source once.
-fn fetch(source: &RegistrySource, key: Option<&VerifyingKey>) -> Result<RemoteRegistry, SourceError> {
-    match source {
+fn fetch(place: &RegistryPlace) -> Result<RemoteRegistry, SourceError> {
+    let client = Client::new(place);
+    match &place.source {
         RegistrySource::Path(_) => Err(SourceError::Unreachable("not on another host".to_owned())),
         RegistrySource::Web(address) => {
-            let fetched = web::fetch(address, key, None)?;
+            let fetched = web::fetch(&client, address, place.key.as_ref(), None)?;
             fetched
                 .map(|(registry, _)| registry)
                 .ok_or_else(|| SourceError::Unreachable("no answer".to_owned()))
         }
-        RegistrySource::Etcd { endpoint, prefix } => etcd::read(endpoint, prefix),
+        RegistrySource::Etcd { endpoint, prefix } => etcd::read(&client, endpoint, prefix),
     }
 }

@@ -1,7 +1,8 @@
 //! A thread that follows the registry's source and tells when there is something new.
 
+use super::http::Client;
 use super::{SourceError, etcd, files, web};
-use crate::config::registry_source::{RegistrySource, RemoteRegistry};
+use crate::config::registry_source::{RegistryPlace, RegistrySource, RemoteRegistry};
 use ed25519_dalek::VerifyingKey;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
@@ -47,15 +48,11 @@ impl Watcher {
     ///
     /// # Errors
     /// When there is no thread or no inotify to be had.
-    pub fn start(
-        source: RegistrySource,
-        key: Option<VerifyingKey>,
-        interval: Duration,
-        tell: impl Fn(News) + Send + 'static,
-    ) -> std::io::Result<Self> {
+    pub fn start(place: RegistryPlace, tell: impl Fn(News) + Send + 'static) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let follower = Follower { stopped, tell: Box::new(tell) };
+        let follower = Follower { stopped, tell: Box::new(tell), client: Client::new(&place) };
+        let RegistryPlace { source, key, interval, .. } = place;
         let inotify = match &source {
             RegistrySource::Path(path) => Some(watch_directory(path)?),
             _ => None,
@@ -92,6 +89,7 @@ fn watch_directory(path: &Path) -> std::io::Result<Inotify> {
 struct Follower {
     stopped: Arc<AtomicBool>,
     tell: Box<dyn Fn(News) + Send>,
+    client: Client,
 }
 
 impl Follower {
@@ -144,7 +142,7 @@ impl Follower {
     fn follow_web(&self, address: &str, key: Option<&VerifyingKey>, interval: Duration) {
         let mut etag: Option<String> = None;
         loop {
-            match web::fetch(address, key, etag.as_deref()) {
+            match web::fetch(&self.client, address, key, etag.as_deref()) {
                 Ok(Some((registry, new))) => {
                     etag = new;
                     self.say(News::Registry(registry));
@@ -165,20 +163,20 @@ impl Follower {
     fn follow_etcd(&self, endpoint: &str, prefix: &str) {
         let mut failures = 0u32;
         loop {
-            match etcd::read(endpoint, prefix) {
+            match etcd::read(&self.client, endpoint, prefix) {
                 Ok(registry) => {
                     failures = 0;
                     let since = registry.version;
                     self.say(News::Registry(registry));
                     let changed = || {
-                        match etcd::read(endpoint, prefix) {
+                        match etcd::read(&self.client, endpoint, prefix) {
                             Ok(registry) => self.say(News::Registry(registry)),
                             Err(error) => self.say(News::Trouble(error)),
                         }
                         !self.is_stopped()
                     };
                     // A watch ends for many reasons, none of which is trouble as long as reading works.
-                    let _ = etcd::watch(endpoint, prefix, since, changed);
+                    let _ = etcd::watch(&self.client, endpoint, prefix, since, changed);
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);

@@ -1,6 +1,6 @@
 //! A registry on the web: fetched when its ETag changes, believed if it is signed.
 
-use super::http::{agent, body, unreachable};
+use super::http::{Client, body, unreachable};
 use super::{SourceError, signature};
 use crate::config::registry_source::RemoteRegistry;
 use ed25519_dalek::VerifyingKey;
@@ -10,13 +10,14 @@ pub(super) type Fetched = (RemoteRegistry, Option<String>);
 
 /// Fetches the registry; `None` if it is still the one with `etag`.
 pub(super) fn fetch(
+    client: &Client,
     address: &str,
     key: Option<&VerifyingKey>,
     etag: Option<&str>,
 ) -> Result<Option<Fetched>, SourceError> {
     let key =
         key.ok_or_else(|| SourceError::Refused("without `registry_key` nothing is believed".to_owned()))?;
-    let agent = agent();
+    let agent = client.agent();
     let mut request = agent.get(address);
     if let Some(etag) = etag {
         request = request.header("If-None-Match", etag);

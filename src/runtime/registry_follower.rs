@@ -2,8 +2,8 @@
 
 use super::configuration::Purpose;
 use super::control_loop::ControlLoop;
+use crate::config::registry_source::RegistryPlace;
 use crate::config::registry_source::{RegistrySource, RemoteRegistry};
-use crate::config::settings::RegistryPlace;
 use crate::control::Reply;
 use crate::registry::{Kept, News, SourceError, Watcher};
 use crate::telemetry::{Health, HealthCode};
@@ -39,7 +39,7 @@ impl ControlLoop {
             let (sender, source) = (self.registry.sender.clone(), place.source.clone());
             // Without room the thread waits: it has nothing else to do.
             let tell = move |news| drop(sender.blocking_send((source.clone(), news)));
-            match Watcher::start(place.source.clone(), place.key, place.interval, tell) {
+            match Watcher::start(place.clone(), tell) {
                 Ok(watcher) => self.registry.watcher = Some(watcher),
                 Err(error) => {
                     let text = format!("cannot follow it: {error}");

@@ -153,24 +153,56 @@ struct Etcd {
     process: Process,
     endpoint: String,
     scene_directory: PathBuf,
+    /// What the client needs to believe it.
+    trust: Vec<String>,
 }
 
 impl Etcd {
     fn start(scene: &Scene, data: &str) -> Self {
-        let endpoint = format!("http://{}:2379", scene.site("bravo").underlay.v4.unwrap());
+        Self::start_with(scene, data, "http", &[], Vec::new())
+    }
+
+    /// With a certificate for its address; also its authority in PEM.
+    fn start_with_tls(scene: &Scene, data: &str) -> (Self, String) {
+        let authority_key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&authority_key).unwrap().pem();
+        let issuer = rcgen::Issuer::new(params, authority_key);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let name = scene.site("bravo").underlay.v4.unwrap().to_string();
+        let certificate =
+            rcgen::CertificateParams::new(vec![name]).unwrap().signed_by(&key, &issuer).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = scene.mesh.directory.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let (chain, key) = (file("etcd.crt", &certificate.pem()), file("etcd.key", &key.serialize_pem()));
+        let trust = vec!["--cacert".to_owned(), file("etcd-ca.crt", &authority)];
+        let server = ["--cert-file", &chain, "--key-file", &key];
+        (Self::start_with(scene, data, "https", &server, trust), authority)
+    }
+
+    fn start_with(scene: &Scene, data: &str, scheme: &str, server: &[&str], trust: Vec<String>) -> Self {
+        let endpoint = format!("{scheme}://{}:2379", scene.site("bravo").underlay.v4.unwrap());
         let scene_directory = scene.mesh.directory.clone();
         let mut command = Command::new("etcd");
         command.arg("--data-dir").arg(scene_directory.join(data));
-        command.args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint]);
+        command.args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint]).args(server);
         let process = scene.host("bravo").spawn(command).unwrap();
-        let etcd = Self { process, endpoint, scene_directory };
+        let etcd = Self { process, endpoint, scene_directory, trust };
         scene.wait("etcd", || etcd.run(scene, &["endpoint", "health"]));
         etcd
     }
 
     fn run(&self, scene: &Scene, arguments: &[&str]) -> bool {
         let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.endpoint]).args(arguments);
+        command
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.endpoint])
+            .args(&self.trust)
+            .args(arguments);
         scene.host("bravo").run(command, PATIENCE).unwrap().status.success()
     }
 
@@ -178,7 +210,8 @@ impl Etcd {
     fn put(&self, scene: &Scene, key: &str, value: &str) {
         let file = self.scene_directory.join("value");
         std::fs::write(&file, value).unwrap();
-        let script = format!("etcdctl --endpoints {} put {key} < {}", self.endpoint, file.display());
+        let trust = self.trust.join(" ");
+        let script = format!("etcdctl --endpoints {} {trust} put {key} < {}", self.endpoint, file.display());
         let mut command = Command::new("sh");
         command.env("ETCDCTL_API", "3").args(["-c", &script]);
         scene.host("bravo").run(command, PATIENCE).unwrap().successful().unwrap();
@@ -219,6 +252,27 @@ fn a_registry_in_etcd_is_watched() {
     scene.mesh.kill("alpha");
     scene.mesh.start_node("alpha").unwrap();
     scene.mesh.wait_connected(PATIENCE).unwrap();
+}
+
+#[test]
+fn an_etcd_with_tls_is_believed_if_the_authority_vouches_for_it() {
+    let mut scene = prepared();
+    let (etcd, authority) = Etcd::start_with_tls(&scene, "etcd");
+    etcd.put(&scene, "viamesh/10-lab", &registry_text(&scene));
+    let source = etcd.endpoint.replacen("https", "etcds", 1);
+    // Nobody on this host vouches for that certificate.
+    with_registry(&scene, &format!("registry: {source}/viamesh/\n"));
+    let mut command = Command::new(binary());
+    command.arg("run").arg("--config").arg(&scene.mesh.node("alpha").config);
+    let output = scene.host("alpha").run(command, PATIENCE).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+    assert!(output.stderr.contains("certificate"), "{}", output.stderr);
+
+    let authority: String = authority.lines().map(|line| format!("  {line}\n")).collect();
+    with_registry(&scene, &format!("registry: {source}/viamesh/\nregistry_authority: |\n{authority}"));
+    started(&mut scene);
+    etcd.put(&scene, "viamesh/20-more", &with_charlie("- organization: more\n  nodes:\n"));
+    scene.wait("charlie", || knows(&scene, "charlie"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From what the files say to what it means: names become nodes, defaults are filled in, and everything that can be
 //! wrong across fields and files is found.
 
-mod authority;
+pub(super) mod authority;
 mod candidates;
 mod compressed_sids;
 mod endpoints;
@@ -24,7 +24,8 @@ use super::diagnostic::{Diagnostic, Diagnostics, Severity};
 use super::node_file::NodeFile;
 use super::record::Field;
 use super::registry_file::RegistryFile;
-use super::settings::{DEFAULT_MESH_PREFIX, NodeName, RegistryPlace, Settings};
+use super::registry_source::RegistryPlace;
+use super::settings::{DEFAULT_MESH_PREFIX, NodeName, Settings};
 use super::source::{SourceId, Spanned};
 use registry::Registry;
 
