@@ -110,6 +110,8 @@ codes! {
         "`from` and `to` have no address family in common, so no packet can match. As a warning: one entry has no counterpart of its family on the other side."
     ExitCannotDeliver "policy/exit-cannot-deliver" Error
         "The exit neither announces the destination nor offers the internet, as far as the registry says (`--live`: as far as Babel says)."
+    MirrorByHand "policy/mirror-by-hand" Warning
+        "A policy of the registry ends at a node that runs other software, which follows no policy of ours. The message has the command for its kernel."
     PathTooLong "policy/path-too-long" Error
         "The stops cost so many bytes per packet that fewer than the 1280 that IPv6 needs remain."
     RepeatedStop "policy/repeated-stop" Error

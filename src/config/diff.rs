@@ -205,6 +205,7 @@ mod tests {
             probe: None,
             hmac: None,
             if_unreachable: IfUnreachable::Drop,
+            shared: false,
             line: 9,
         }];
         settings

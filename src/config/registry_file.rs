@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use ipnet::{IpNet, Ipv6Net};
 
 use super::diagnostic::Diagnostics;
+use super::node_file::PolicyEntry;
 use super::record::{Field, FieldInfo, Fields, FromYaml, OneOrMany, RecordInfo, Shape, record};
 use super::scalar::{Offer, Port};
 use super::settings::Family;
@@ -75,6 +76,8 @@ record! {
         optional usid: u16,
         /// Networks that it announces. For checks only: what counts is what it announces by Babel.
         optional announce: Vec<Spanned<IpNet>>,
+        /// Policies that both ends follow: this node's, and the way back at each exit, over the same stops in reverse order. They come after those of the node files.
+        optional policies: Vec<Spanned<PolicyEntry>>,
         /// What it offers. For checks only, as `announce`.
         optional offer: Vec<Spanned<Offer>>,
     }

@@ -196,7 +196,9 @@ pub struct Policy {
     pub hmac: Option<u32>,
     /// What happens to matching packets while no candidate can be used.
     pub if_unreachable: IfUnreachable,
-    /// Line of the policy's name in the node file, from 1.
+    /// Whether it stands in the registry, for both its ends, rather than in the node file.
+    pub shared: bool,
+    /// Line of the policy's name in its file, from 1.
     pub line: u32,
 }
 

@@ -100,6 +100,7 @@ pub fn policy(name: &str, to: &str, via: &[&str], exit: &str) -> Policy {
         probe: None,
         hmac: None,
         if_unreachable: IfUnreachable::Drop,
+        shared: false,
         line: 1,
     }
 }

@@ -245,3 +245,27 @@ fn a_segment_answers_a_ping() {
         assert_eq!(answered, 3, "{node}: {report:?}");
     }
 }
+
+#[test]
+fn a_policy_takes_what_it_names_and_nothing_else() {
+    let named = Policy {
+        protocol: Some(17),
+        ports: vec![443..=443, 8000..=8100],
+        source_ports: vec![40_000..=40_000],
+        dscp: vec![46],
+        ..policy("named", NETWORK, &["b"], "d")
+    };
+    let (mut mesh, [a, b, _, d]) = mesh(72, named, |_| {});
+    let fitting = Packet { traffic_class: 46 << 2 | 1, ..packet(&mesh, a).to_port(443) };
+    assert_eq!(way(&mut mesh, a, &fitting), [a, b, d]);
+    assert_eq!(way(&mut mesh, a, &fitting.to_port(8100)), [a, b, d]);
+    let others = [
+        fitting.to_port(444),
+        fitting.to_port(8101),
+        Packet { source_port: 40_001, ..fitting },
+        Packet { traffic_class: 0, ..fitting },
+    ];
+    for other in others {
+        assert_eq!(way(&mut mesh, a, &other), [a, d], "{other:?}");
+    }
+}

@@ -13,6 +13,7 @@ mod policies;
 mod policy_order;
 mod registry;
 mod sections;
+mod shared;
 
 use std::path::{Path, PathBuf};
 
@@ -139,6 +140,11 @@ fn announce(file: &NodeFile, mesh_prefix: Ipv6Net, diagnostics: &mut Diagnostics
 /// The values of a list without their places.
 fn values<T: Clone>(list: Option<&Field<Vec<Spanned<T>>>>) -> Vec<T> {
     list.map(|field| field.value.iter().map(|item| item.value.clone()).collect()).unwrap_or_default()
+}
+
+/// The values of a list with their places.
+fn values_placed<T: Clone>(list: Option<&Field<Vec<Spanned<T>>>>) -> Vec<Spanned<T>> {
+    list.map(|field| field.value.clone()).unwrap_or_default()
 }
 
 /// A warning that a field of ranet's does nothing here.

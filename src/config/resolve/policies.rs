@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::policy_order;
 use super::registry::Registry;
 use super::sections::tunnel_mtu;
+use super::{policy_order, shared};
 use crate::config::code::Code;
 use crate::config::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::config::node_file::{NodeFile, PolicyEntry, ProbeSection};
@@ -25,7 +25,7 @@ pub(super) struct Context<'a> {
     pub(super) tunnel_mtu: usize,
 }
 
-/// All policies that can be understood, in file order.
+/// All policies that can be understood, in file order, and behind them those of the registry that begin or end here.
 pub(super) fn resolve(
     file: &NodeFile,
     own: &NodeName,
@@ -50,6 +50,10 @@ pub(super) fn resolve(
         }
     }
     policy_order::report_shadowed(&policies, diagnostics);
+    for policy in shared::resolve(&context, diagnostics) {
+        report_duplicate(&policy, &policies, diagnostics);
+        policies.push(policy);
+    }
     policies.into_iter().map(|policy| policy.value).collect()
 }
 
@@ -62,7 +66,11 @@ fn report_duplicate(policy: &Spanned<Policy>, earlier: &[Spanned<Policy>], diagn
 }
 
 impl Context<'_> {
-    fn policy(&self, entry: &PolicyEntry, diagnostics: &mut Diagnostics) -> Option<Spanned<Policy>> {
+    pub(super) fn policy(
+        &self,
+        entry: &PolicyEntry,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Spanned<Policy>> {
         let name = entry.name.as_ref()?;
         report_families(&name.value, entry, diagnostics);
         report_ports(entry, diagnostics);
@@ -86,6 +94,7 @@ impl Context<'_> {
             probe: entry.probe.as_ref().map(|field| probe(&field.value, diagnostics)),
             hmac: entry.hmac.as_ref().map(|field| field.value),
             if_unreachable: if_unreachable.unwrap_or(IfUnreachable::Drop),
+            shared: false,
             line: diagnostics.sources.line(name.span),
         };
         Some(Spanned { value, span: name.span })

@@ -9,6 +9,7 @@ use super::{authority, compressed_sids, ike_identity};
 use crate::config::code::Code;
 use crate::config::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::config::key;
+use crate::config::node_file::PolicyEntry;
 use crate::config::record::{Field, OneOrMany};
 use crate::config::registry_file::{
     NodeEntry, NodeRemarks, OrganizationEntry, RegistryFile, RemoteEndpointEntry, SidsEntry,
@@ -34,6 +35,8 @@ pub(super) struct RegistryNode {
     pub(super) locator_place: Span,
     /// Where its compressed SID stands.
     pub(super) usid_place: Option<Span>,
+    /// Policies for it and for their exits.
+    pub(super) policies: Vec<Spanned<PolicyEntry>>,
     /// What it says it announces, if it says so.
     pub(super) announce: Option<Vec<Spanned<IpNet>>>,
     /// Whether it says it offers the internet, if it says so.
@@ -262,6 +265,7 @@ fn resolve_node(
         name,
     };
     let (name_place, key_place) = (common_name.span, keys.map(|field| field.place));
+    let policies = remarks.map(|remarks| super::values_placed(remarks.policies.as_ref())).unwrap_or_default();
     let usid_place = remarks.and_then(|remarks| remarks.usid.as_ref()).map(|field| field.span);
     Some(RegistryNode {
         node,
@@ -270,6 +274,7 @@ fn resolve_node(
         has_own_key,
         locator_place,
         usid_place,
+        policies,
         announce,
         offer,
     })

@@ -9,4 +9,5 @@ mod mistakes;
 mod paths;
 mod ranet;
 mod settings;
+mod shared;
 mod support;

@@ -70,7 +70,11 @@ impl Node {
                 Some(RuleVerdict {
                     matched: outcome.is_match(),
                     policy: policy.name.clone(),
-                    position: format!("node.yaml:{}", policy.line),
+                    position: format!(
+                        "{}:{}",
+                        if policy.shared { "registry.yaml" } else { "node.yaml" },
+                        policy.line
+                    ),
                     reason: self.match_reason(index, &outcome.to_string(), outcome.is_match()),
                 })
             })
