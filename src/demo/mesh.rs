@@ -29,6 +29,8 @@ pub struct NodeSpec {
     pub announce: Vec<String>,
     /// Further lines of its node file.
     pub extra: String,
+    /// Further lines of its `remarks.viamesh` in the registry.
+    pub remarks: String,
     /// Further arguments of `viamesh run`.
     pub arguments: Vec<String>,
 }
@@ -42,6 +44,7 @@ impl NodeSpec {
             families: vec!["ip4"],
             announce: Vec::new(),
             extra: String::new(),
+            remarks: String::new(),
             arguments: Vec::new(),
         }
     }
@@ -65,6 +68,16 @@ impl NodeSpec {
         self.extra.push_str(lines);
         if !lines.ends_with('\n') {
             self.extra.push('\n');
+        }
+        self
+    }
+
+    /// With further lines in its `remarks.viamesh` of the registry.
+    #[must_use]
+    pub fn remark(mut self, lines: &str) -> Self {
+        self.remarks.push_str(lines);
+        if !lines.ends_with('\n') {
+            self.remarks.push('\n');
         }
         self
     }
@@ -332,6 +345,9 @@ fn registry_entry(spec: &NodeSpec, public_key: &str) -> String {
     text.push_str("    remarks:\n      viamesh:\n        public_key: |\n");
     for line in public_key.lines() {
         let _ = writeln!(text, "          {line}");
+    }
+    for line in spec.remarks.lines() {
+        let _ = writeln!(text, "        {line}");
     }
     text
 }

@@ -105,6 +105,13 @@ pub enum NodeEvent {
         /// What is the matter; `None` if it is up.
         problem: Option<String>,
     },
+    /// A policy's packets take other stops than before.
+    PolicyPath {
+        /// The policy.
+        name: String,
+        /// The ways that carry now, each as `bravo > delta`.
+        paths: Vec<String>,
+    },
     /// Something that the operator should look at.
     Trouble {
         /// One sentence.
@@ -128,6 +135,7 @@ impl NodeEvent {
             Self::LinkUp { .. }
             | Self::LinkDown { .. }
             | Self::Policy { .. }
+            | Self::PolicyPath { .. }
             | Self::PeerMoved { .. }
             | Self::PathMtu { .. } => Level::Info,
             Self::Trouble { .. } => Level::Warn,

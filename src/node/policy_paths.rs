@@ -2,7 +2,7 @@
 
 use super::policy_candidate::{CandidateRuntime, Resolved};
 use super::{Node, NodeEvent};
-use crate::config::settings::{Exit, IfUnreachable, Policy, PolicyProbe, Settings};
+use crate::config::settings::{Exit, IfUnreachable, NodeName, Policy, PolicyProbe, Settings};
 use crate::forwarding::{CandidatePath, PolicyCounters, PolicyPath, Share};
 use crate::{config::settings, forwarding};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct PolicyRuntime {
     pub(crate) probe: Option<PolicyProbe>,
     /// Why it cannot be used; `None` if it can.
     pub(crate) problem: Option<String>,
+    /// The ways that carry, as the log has told; empty before any did.
+    told_paths: Vec<Vec<NodeName>>,
     pub(crate) counters: Arc<PolicyCounters>,
     /// What the log was told last; `None` if nothing.
     told: Option<Option<String>>,
@@ -63,6 +65,20 @@ impl PolicyRuntime {
     /// Whether some stop or the exit is chosen by distance.
     pub(crate) fn chooses(&self) -> bool {
         self.candidates.iter().any(CandidateRuntime::chooses)
+    }
+
+    /// That packets take other stops than before, if they do. The first way is no news beyond that the policy is up.
+    fn tell_paths(&mut self, settings: &Settings) -> Option<NodeEvent> {
+        let taken: Vec<Vec<NodeName>> = self.in_use().map(|path| path.journey.clone()).collect();
+        if taken.is_empty() || taken == self.told_paths {
+            return None;
+        }
+        let written = |path: &Vec<NodeName>| {
+            path.iter().map(|name| settings.display_name(name)).collect::<Vec<_>>().join(" > ")
+        };
+        let paths = taken.iter().map(written).collect();
+        let first = std::mem::replace(&mut self.told_paths, taken).is_empty();
+        (!first).then(|| NodeEvent::PolicyPath { name: self.name.clone(), paths })
     }
 
     /// What keeps the policy from being followed.
@@ -123,6 +139,7 @@ impl From<&Policy> for PolicyRuntime {
                 .collect(),
             probe: policy.probe.clone(),
             problem: Some("the mesh has not been heard yet".to_owned()),
+            told_paths: Vec::new(),
             counters: Arc::new(PolicyCounters::default()),
             told: None,
         }
@@ -152,6 +169,7 @@ impl Node {
     pub(super) fn tell_policies(&mut self, now: Instant) {
         let starting = now.saturating_duration_since(self.started) < START_GRACE;
         for policy in &mut self.policies {
+            self.events.extend(policy.tell_paths(&self.settings));
             let too_early = policy.told.is_none() && policy.problem.is_some() && starting;
             if too_early || policy.told.as_ref() == Some(&policy.problem) {
                 continue;

@@ -47,6 +47,10 @@ pub fn log_event(event: &NodeEvent) {
         NodeEvent::Policy { name, problem: None } => {
             line!("viamesh::policy", level, policy = %name, "policy up")
         }
+        NodeEvent::PolicyPath { name, paths } => {
+            let paths = paths.join(", ");
+            line!("viamesh::policy", level, policy = %name, %paths, "policy takes another path")
+        }
         NodeEvent::Policy { name, problem: Some(reason) } => {
             line!("viamesh::policy", level, policy = %name, %reason, "policy down")
         }

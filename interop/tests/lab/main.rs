@@ -21,6 +21,7 @@ mod nat;
 mod observe;
 mod page;
 mod path_mtu;
+mod policy_forms;
 mod policy_outage;
 mod policy_traffic;
 mod registry_source;

@@ -56,7 +56,7 @@ pub(crate) fn settle(scene: &Scene) {
 }
 
 /// The stations that one probe of unique size visits, by the emulator's log.
-fn visited(scene: &Scene, source: IpAddr, target: IpAddr, datagram: usize) -> Vec<String> {
+pub(crate) fn visited(scene: &Scene, source: IpAddr, target: IpAddr, datagram: usize) -> Vec<String> {
     let log = scene.internet.world.probe_log();
     log.start(ProbeFilter::UdpPayload(datagram..=datagram));
     let source = Some(source);

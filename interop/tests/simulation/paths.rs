@@ -71,6 +71,11 @@ fn the_second_path_carries_while_the_first_is_down() {
     assert!(sent[1900..].iter().all(|packet| mesh.journey(*packet).arrival().is_some()));
     mesh.start(b);
     wait_way(&mut mesh, a, &[a, b, d]);
+    let told = mesh.events().iter().filter_map(|(_, node, event)| match event {
+        NodeEvent::PolicyPath { paths, .. } if *node == a => Some(paths.clone()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [["c > d"], ["b > d"]]);
     assert_only_ciphertext_on_the_underlay(&mesh);
 }
 

@@ -113,14 +113,16 @@ impl Registry {
         }
     }
 
-    /// Two nodes with one locator, or a foreign SID inside another node's locator.
+    /// Two nodes with one locator or one name among adjacencies, or a foreign SID inside another node's locator.
     fn report_sid_collisions(&self, diagnostics: &mut Diagnostics) {
         for (index, node) in self.nodes.iter().enumerate() {
             let clash = self.nodes.iter().take(index).find(|other| {
                 let foreign = |a: &RegistryNode, b: &RegistryNode| {
                     sids(&a.node).any(|sid| b.node.locator.contains(&sid))
                 };
-                other.node.locator == node.node.locator || foreign(other, node) || foreign(node, other)
+                // Equal locators are a case of this: the low half names a node in the SIDs of its neighbours' links.
+                let same = adjacency(&other.node) == adjacency(&node.node);
+                same || foreign(other, node) || foreign(node, other)
             });
             let Some(other) = clash else { continue };
             let title = format!(
@@ -166,6 +168,11 @@ impl Registry {
 
 fn smaller(one: IpNet, other: IpNet) -> IpNet {
     if one.prefix_len() >= other.prefix_len() { one } else { other }
+}
+
+/// What stands for a node in the SIDs of links to it.
+fn adjacency(node: &Node) -> u128 {
+    node.locator.network().to_bits() >> 64 & 0xffff_ffff
 }
 
 /// All SIDs that the registry lists for a node that does not derive them.

@@ -112,6 +112,9 @@ fn micro_sids_belong_to_one_node_and_cover_no_locator() {
     for wrong in ["usid: 0", "usid: 0xe000"] {
         assert_eq!(found(&[("alpha", wrong)]), ["error config/invalid-value"], "{wrong}");
     }
+    // Outside the mesh prefix, but with the same name among the links of its neighbours.
+    let twins = [("alpha", "locator: \"fd5d:ac:1:2::/64\""), ("bravo", "locator: \"2001:db8:1:2::/64\"")];
+    assert!(found(&twins).contains(&"error registry/sid-collision".to_owned()));
     let inside = [("alpha", "usid: 0x12"), ("bravo", "locator: \"fd5d:ac:12:3::/64\"")];
     assert_eq!(found(&inside), ["error registry/sid-collision"]);
 }
