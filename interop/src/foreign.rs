@@ -1,4 +1,4 @@
-//! Nodes in the registry that run other software.
+//! Nodes in the registry that run other software, and what our nodes prove themselves to them with.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,8 +16,19 @@ pub struct ForeignNode<'a> {
     pub port: u16,
     /// Its IKE identity, as the registry writes it: `fqdn:peer.example`.
     pub id: &'a str,
-    /// Its public key in PEM, if it has one.
-    pub public_key: Option<&'a str>,
+    /// How it proves itself.
+    pub proof: ForeignProof<'a>,
+}
+
+/// How a node that is not ours proves itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForeignProof<'a> {
+    /// By this public key, in PEM.
+    PublicKey(&'a str),
+    /// By a certificate that leads to this authority, whose own is here in PEM.
+    Authority(&'a str),
+    /// By a key that it shares with our node.
+    SharedKey,
 }
 
 impl ForeignNode<'_> {
@@ -32,12 +43,52 @@ impl ForeignNode<'_> {
             "    - {{ serial_number: \"0\", address_family: {family}, {address}port: {port} }}"
         );
         let _ = writeln!(text, "    remarks:\n      viamesh:\n        id: \"{}\"", self.id);
-        if let Some(key) = self.public_key {
-            text.push_str("        public_key: |\n");
-            for line in key.lines() {
-                let _ = writeln!(text, "          {line}");
-            }
+        match self.proof {
+            ForeignProof::PublicKey(pem) => text.push_str(&block("public_key", pem)),
+            ForeignProof::Authority(pem) => text.push_str(&block("authority", pem)),
+            ForeignProof::SharedKey => text.push_str("        shared_key: true\n"),
         }
         text
+    }
+}
+
+fn block(name: &str, pem: &str) -> String {
+    let mut text = format!("        {name}: |\n");
+    for line in pem.lines() {
+        let _ = writeln!(text, "          {line}");
+    }
+    text
+}
+
+/// The section `ike` in the file of one of our nodes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IkeSection<'a> {
+    /// Whether it offers hybrid key exchange.
+    pub post_quantum: bool,
+    /// How it calls itself to nodes that it does not prove itself to by its key: `fqdn:ours.example`.
+    pub id: Option<&'a str>,
+    /// Files with its certificate and the key of that.
+    pub certificate: Option<(&'a str, &'a str)>,
+    /// A node, and the file with the key that is shared with it.
+    pub shared_key: Option<(&'a str, &'a str)>,
+}
+
+impl IkeSection<'_> {
+    /// Its lines; none if there is nothing to say.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if self.post_quantum {
+            text.push_str("  post_quantum: true\n");
+        }
+        if let Some(id) = self.id {
+            let _ = writeln!(text, "  id: \"{id}\"");
+        }
+        if let Some((chain, key)) = self.certificate {
+            let _ = writeln!(text, "  certificate: {chain}\n  certificate_key: {key}");
+        }
+        if let Some((node, file)) = self.shared_key {
+            let _ = writeln!(text, "  shared_keys:\n  - {{ node: {node}, file: {file} }}");
+        }
+        if text.is_empty() { text } else { format!("ike:\n{text}") }
     }
 }

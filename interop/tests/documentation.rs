@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use interop::foreign::ForeignNode;
+use interop::foreign::{ForeignNode, ForeignProof};
 use lab::peers::charon::{CharonConfig, Connection, Kind, Proof, bird_configuration};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -32,8 +32,8 @@ fn connection() -> Connection {
 /// Files by the name that stands above them in the document.
 fn files() -> Vec<(&'static str, String)> {
     let address = Some(Ipv4Addr::new(192, 0, 2, 20).into());
-    let (id, public_key) = ("fqdn:swan.example", Some(PUBLIC_KEY));
-    let node = ForeignNode { name: "swan", ipv6: false, address, port: 13000, id, public_key };
+    let (id, proof) = ("fqdn:swan.example", ForeignProof::PublicKey(PUBLIC_KEY));
+    let node = ForeignNode { name: "swan", ipv6: false, address, port: 13000, id, proof };
     let daemon = CharonConfig { port: 500, nat_port: 13000, more: String::new() };
     vec![
         ("registry.yaml", format!("- organization: acme\n  nodes:\n{}", node.registry_entry())),

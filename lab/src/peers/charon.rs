@@ -59,8 +59,10 @@ impl Default for CharonConfig {
 pub enum Proof {
     /// A raw public key: name of a file in `pubkey/`.
     PublicKey(String),
-    /// A certificate: name of a file in `x509/`, or none to let the peer send it.
-    Certificate(Option<String>),
+    /// A certificate: name of a file in `x509/`. Those between it and its authority are in `x509ca/`.
+    Certificate(String),
+    /// Any certificate that leads to this authority: name of a file in `x509ca/`.
+    CertifiedBy(String),
     /// The secret that both share.
     SharedSecret(String),
 }
@@ -143,6 +145,7 @@ impl Connection {
                 ("proposals", &self.proposals),
                 ("esp_proposals", &self.esp_proposals),
                 ("start_action", if self.dial { "start" } else { "none" }),
+                ("certificates", &indent(self.certificates(), 4)),
                 ("local_authentication", &indent(&own, 6)),
                 ("remote_authentication", &indent(&peer, 6)),
                 ("more", &indent(&self.more, 4)),
@@ -150,6 +153,14 @@ impl Connection {
                 ("secrets", &self.secrets()),
             ],
         )
+    }
+
+    /// Raw keys are in the configuration of both: nothing is asked for and nothing sent.
+    const fn certificates(&self) -> &'static str {
+        match self.local_proof {
+            Proof::Certificate(_) | Proof::CertifiedBy(_) => "",
+            Proof::PublicKey(_) | Proof::SharedSecret(_) => "send_cert = never\nsend_certreq = no\n",
+        }
     }
 
     fn secrets(&self) -> String {
@@ -171,8 +182,8 @@ fn authentication(id: &str, proof: &Proof) -> String {
     let mut text = String::new();
     let _ = match proof {
         Proof::PublicKey(file) => writeln!(text, "auth = pubkey\npubkeys = {file}"),
-        Proof::Certificate(Some(file)) => writeln!(text, "auth = pubkey\ncerts = {file}"),
-        Proof::Certificate(None) => writeln!(text, "auth = pubkey"),
+        Proof::Certificate(file) => writeln!(text, "auth = pubkey\ncerts = {file}"),
+        Proof::CertifiedBy(file) => writeln!(text, "auth = pubkey\ncacerts = {file}"),
         Proof::SharedSecret(_) => writeln!(text, "auth = psk"),
     };
     let _ = write!(text, "id = {}", quoted(id));

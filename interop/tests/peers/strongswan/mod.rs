@@ -1,6 +1,7 @@
 //! strongSwan.
 
 mod babel;
+mod credentials;
 mod lifecycle;
 mod matrix;
 mod nat;

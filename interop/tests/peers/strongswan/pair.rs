@@ -1,15 +1,15 @@
 //! A node of ours and a strongSwan, each with a network behind it, on one link.
 
+use super::credentials::{Credentials, ITS_NAME, OUR_NAME};
 use super::underlay::Underlay;
 use super::{babel, ranet};
-use interop::foreign::ForeignNode;
-use lab::peers::charon::{CharonConfig, Connection, DEVICE, Kind, Proof};
+use interop::foreign::{ForeignNode, ForeignProof};
+use lab::peers::charon::{CharonConfig, Connection, DEVICE, Kind};
 use lab::peers::{Charon, Release};
 use lab::{Host, Pinger, Process, World, wait_until};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use viamesh::config::key;
 use viamesh::control::report::IkeAssociation;
 use viamesh::control::{Reply, Request};
 use viamesh::demo::{Mesh, NodeSpec, ORGANIZATION, PORT};
@@ -42,6 +42,9 @@ pub(crate) struct Setup {
     pub(crate) nat: bool,
     /// Whether the peer is configured as ranet does it, from ranet's registry.
     pub(crate) ranet: bool,
+    /// What they prove themselves with.
+    pub(crate) credentials: Credentials,
+    /// Proposals of charon; with ML-KEM in them we offer it, too.
     pub(crate) proposals: &'static str,
     pub(crate) esp_proposals: &'static str,
     /// Further lines of charon's section, of its connection, and of its child.
@@ -60,6 +63,7 @@ impl Setup {
         ipv6: false,
         nat: false,
         ranet: false,
+        credentials: Credentials::RawKeys,
         proposals: "aes256gcm16-prfsha256-x25519",
         esp_proposals: "aes256gcm16-x25519",
         daemon: "",
@@ -127,16 +131,9 @@ impl Setup {
         prepare_device(&swan);
 
         let mut mesh = self.prepare_node(&world, &ours, &underlay);
-        let own = key::load(&mesh.directory.join("ours/key.pem")).unwrap();
-        // The nodes of an organization of ranet have one key.
-        let key = if self.ranet { own.clone() } else { key::generate().unwrap() };
-        charon.write("swanctl/pkcs8/swan.pem", &key::private_pem(&key).unwrap()).unwrap();
-        let public = key::public_pem(&key.verifying_key()).unwrap();
-        charon.write("swanctl/pubkey/swan.pem", &public).unwrap();
-        charon.write("swanctl/pubkey/ours.pem", &key::public_pem(&own.verifying_key()).unwrap()).unwrap();
         match self.ranet {
-            true => ranet::write_registry(&mesh, &underlay, &public),
-            false => self.register(&mesh, &underlay, &public),
+            true => ranet::prepare(&mesh, &charon, &underlay),
+            false => self.credentials.deal(&mesh, &charon, |proof| self.register(&mesh, &underlay, proof)),
         }
 
         let connection = self.connection(&underlay);
@@ -158,6 +155,9 @@ impl Setup {
             spec.addresses.clear();
         }
         let spec = spec.announcing("10.1.0.0/24").announcing("\"fd00:0:0:1::/64\"").with(self.node);
+        let mut section = self.credentials.section();
+        section.post_quantum = self.proposals.contains("mlkem") && self.dialler == Dialler::Us;
+        let spec = spec.with(&section.text());
         let spec = match self.node.contains("timers:") {
             true => spec,
             false => spec.with("timers: { hello: 1s, redial: 500ms }"),
@@ -172,14 +172,14 @@ impl Setup {
     }
 
     /// Adds the peer to the registry as a node that is not ours.
-    fn register(&self, mesh: &Mesh, underlay: &Underlay, public_key: &str) {
+    fn register(&self, mesh: &Mesh, underlay: &Underlay, proof: ForeignProof<'_>) {
         let entry = ForeignNode {
             name: "swan",
             ipv6: self.ipv6,
             address: (self.dialler == Dialler::Us).then(|| address(&underlay.swan, self.ipv6)),
             port: PORT,
             id: "fqdn:swan.example",
-            public_key: Some(public_key),
+            proof,
         };
         let path = mesh.directory.join("registry.yaml");
         let registry = std::fs::read_to_string(&path).unwrap();
@@ -187,11 +187,15 @@ impl Setup {
     }
 
     fn connection(&self, underlay: &Underlay) -> Connection {
-        let (local_id, remote_id) = match self.ranet {
-            true => (distinguished_name("swan"), distinguished_name("ours")),
+        let (local_id, remote_id) = match (self.ranet, self.credentials) {
+            (true, _) => (distinguished_name("swan"), distinguished_name("ours")),
             // As people type it: the types of strings in it are charon's choice, and not ours.
-            false => ("swan.example".into(), format!("O={ORGANIZATION}, CN=ours, serialNumber=0")),
+            (_, Credentials::RawKeys) => {
+                (ITS_NAME.into(), format!("O={ORGANIZATION}, CN=ours, serialNumber=0"))
+            }
+            _ => (ITS_NAME.into(), OUR_NAME.into()),
         };
+        let (local_proof, remote_proof) = self.credentials.proofs();
         Connection {
             kind: if self.ranet { Kind::Ranet } else { Kind::Mesh },
             local_address: address(&underlay.swan, self.ipv6),
@@ -200,8 +204,8 @@ impl Setup {
             remote_port: PORT,
             local_id,
             remote_id,
-            local_proof: Proof::PublicKey("swan.pem".into()),
-            remote_proof: Proof::PublicKey("ours.pem".into()),
+            local_proof,
+            remote_proof,
             proposals: self.proposals.into(),
             esp_proposals: self.esp_proposals.into(),
             dial: self.dialler == Dialler::Peer,

@@ -4,7 +4,8 @@ use super::PEER;
 use super::pair::{Dialler, Setup};
 use super::underlay::Underlay;
 use crate::case::Case;
-use lab::peers::Release;
+use lab::peers::{Charon, Release};
+use viamesh::config::key;
 use viamesh::demo::{Mesh, ORGANIZATION, PORT};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -14,8 +15,14 @@ pub(crate) fn cases() -> Vec<Case> {
     releases.into_iter().map(case).collect()
 }
 
-/// The registry in ranet's own words, with nothing of ours in it.
-pub(crate) fn write_registry(mesh: &Mesh, underlay: &Underlay, public_key: &str) {
+/// Gives both sides their keys and the registry: in ranet's own words, with nothing of ours in it.
+pub(crate) fn prepare(mesh: &Mesh, charon: &Charon, underlay: &Underlay) {
+    // The nodes of an organization have one key.
+    let key = key::load(&mesh.directory.join("ours/key.pem")).unwrap();
+    let public_key = key::public_pem(&key.verifying_key()).unwrap();
+    charon.write("swanctl/pkcs8/swan.pem", &key::private_pem(&key).unwrap()).unwrap();
+    charon.write("swanctl/pubkey/swan.pem", &public_key).unwrap();
+    charon.write("swanctl/pubkey/ours.pem", &public_key).unwrap();
     let node = |name: &str, address: std::net::Ipv4Addr| {
         serde_json::json!({
             "common_name": name,
