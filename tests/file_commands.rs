@@ -282,3 +282,27 @@ fn colours_only_where_they_are_wanted() {
     assert!(!escape(&["check", &node, "--color", "never"]));
     assert!(!escape(&["check", &node, "--color", "always", "--json"]));
 }
+
+/// On a terminal: `script` gives the program one.
+#[test]
+fn a_terminal_has_colours_unless_somebody_minds() {
+    let directory = Directory::new("terminal");
+    let node = init(&directory, &[]);
+    std::fs::write(&node, "anounce: 1\n").unwrap();
+    let line = format!("{} check {node}", env!("CARGO_BIN_EXE_viamesh"));
+    let shown = |no_colour: Option<&str>, term: &str| {
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env("TERM", term).stdin(Stdio::null());
+        match no_colour {
+            Some(value) => command.env("NO_COLOR", value),
+            None => command.env_remove("NO_COLOR"),
+        };
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(78), "{}", stdout(&output));
+        stdout(&output).contains("\x1b[")
+    };
+    assert!(shown(None, "xterm"));
+    assert!(shown(Some(""), "xterm"), "an empty NO_COLOR is none");
+    assert!(!shown(Some("1"), "xterm"));
+    assert!(!shown(None, "dumb"));
+}

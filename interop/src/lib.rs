@@ -6,5 +6,6 @@
 
 pub mod babel_speaker;
 pub mod daemon;
+pub mod documentation;
 pub mod foreign;
 pub mod simulation;

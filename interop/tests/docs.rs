@@ -4,48 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use clap::Parser;
+use interop::documentation::{command_lines, pages, read, root, split};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use viamesh::cli::arguments::{Arguments, normalised};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
-}
-
-/// All Markdown files for readers: those of the root, of `docs`, and of each crate.
-fn pages() -> Vec<PathBuf> {
-    let folders = [".", "docs", "ikev2", "esp", "babel", "srv6", "lab", "interop", "bench", "deploy"];
-    let mut found: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        let Ok(entries) = std::fs::read_dir(root().join(folder)) else { continue };
-        let paths = entries.flatten().map(|entry| entry.path());
-        found.extend(paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
-    }
-    found.sort();
-    found
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// The text without blocks of code, and those blocks.
-fn split(text: &str) -> (String, Vec<String>) {
-    let (mut prose, mut blocks, mut block) = (String::new(), Vec::new(), None::<String>);
-    for line in text.lines() {
-        match (&mut block, line.trim_start().starts_with("```")) {
-            (Some(open), true) => {
-                blocks.push(std::mem::take(open));
-                block = None;
-            }
-            (None, true) => block = Some(String::new()),
-            (Some(open), false) => *open += &format!("{line}\n"),
-            (None, false) => prose += &format!("{line}\n"),
-        }
-    }
-    (prose, blocks)
-}
 
 /// Targets of `[text](target)`.
 fn targets(prose: &str) -> Vec<String> {
@@ -104,29 +66,15 @@ fn the_book_has_every_page_once() {
     }
 }
 
-/// The command lines in blocks of code.
-fn command_lines() -> Vec<(PathBuf, String)> {
-    let mut lines = Vec::new();
-    for page in pages() {
-        for block in split(&read(&page)).1 {
-            for line in block.lines() {
-                let line = line.trim().trim_start_matches("$ ").trim_start_matches("sudo ");
-                let line = line.split(" #").next().unwrap_or_default();
-                let line = line.split([';', '|', '>']).next().unwrap_or_default().trim();
-                if line.starts_with("viamesh ") && !line.contains("…") {
-                    lines.push((page.clone(), line.to_owned()));
-                }
-            }
-        }
-    }
-    lines
-}
-
 #[test]
 fn commands_in_the_documentation_are_commands() {
-    let lines = command_lines();
+    let mut lines = Vec::new();
+    for page in pages() {
+        lines.extend(command_lines(&read(&page)).into_iter().map(|line| (page.clone(), line)));
+    }
     assert!(lines.len() > 15, "{lines:?}");
     for (page, line) in lines {
+        let line = line.split([';', '|', '>']).next().unwrap_or_default().trim();
         // What stands for something: SRC is an address there.
         let line = line.replace("SRC", "10.1.3.4").replace("DST", "10.4.0.9").replace("ADDRESS", "10.4.0.9");
         let words = normalised(line.split_whitespace().map(OsString::from));

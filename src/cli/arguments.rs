@@ -91,7 +91,7 @@ pub enum Command {
     /// Show Babel's routes: selected and alternative ones
     Routes(Routes),
     /// Show Babel's neighbours
-    Neighbours,
+    Neighbours(Neighbours),
     /// Show IKE and ESP security associations
     Associations(Associations),
     /// Tell which policy takes a packet and which way it goes; same code as the data path
@@ -177,10 +177,14 @@ pub struct Check {
 
 /// `viamesh registry`
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Registry {
     /// Something else than listing.
     #[command(subcommand)]
     pub command: Option<RegistryCommand>,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
 }
 
 /// What else `viamesh registry` does.
@@ -222,13 +226,25 @@ pub struct Apply {
     pub confirm_within: Option<std::time::Duration>,
 }
 
+/// Asking again and again.
+#[derive(Args, Clone, Debug)]
+pub struct Watch {
+    /// Ask again every SECONDS, 2 unless given, until interrupted; with --json one document a line
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2",
+        value_parser = seconds)]
+    pub watch: Option<f64>,
+}
+
 /// `viamesh status`
 #[derive(Args, Clone, Debug)]
 pub struct Status {
     /// Only this node
     pub node: Option<String>,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
     /// Only an exit code: 0 if so, 1 if not
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, value_name = "WHAT", conflicts_with = "watch")]
     pub check: Option<HealthCheck>,
 }
 
@@ -246,6 +262,17 @@ pub enum HealthCheck {
 pub struct Routes {
     /// Only routes that cover this address
     pub address: Option<IpAddr>,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
+}
+
+/// `viamesh neighbours`
+#[derive(Args, Clone, Debug)]
+pub struct Neighbours {
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
 }
 
 /// `viamesh associations`
@@ -253,6 +280,9 @@ pub struct Routes {
 pub struct Associations {
     /// Only those with this node
     pub node: Option<String>,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
 }
 
 /// Protocol and port of an imagined packet.
@@ -279,6 +309,9 @@ pub struct Explain {
     /// Protocol and port; ICMP unless given.
     #[command(flatten)]
     pub flow: Flow,
+    /// Again and again.
+    #[command(flatten)]
+    pub watch: Watch,
 }
 
 /// `viamesh trace`

@@ -1,12 +1,14 @@
 //! Commands that ask the daemon: one request, one answer, printed as text or JSON.
 
-use super::arguments::{Flow, Global};
+use super::arguments::{Flow, Global, Watch};
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use super::progress::Progress;
 use crate::control::protocol::Refusal;
 use crate::control::report::FlowDescription;
 use crate::control::{Client, ClientError, Reply, Request};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Asks and prints the answer.
 pub(super) fn print(request: &Request, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
@@ -24,8 +26,22 @@ pub(super) fn show(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     }
 }
 
-/// Asks.
+/// Asks and prints the answer, once or again and again.
+pub(super) fn print_or_watch(
+    request: &Request,
+    watch: &Watch,
+    global: &Global,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    match watch.watch {
+        None => print(request, global, output),
+        Some(seconds) => super::watch::follow(request, Duration::from_secs_f64(seconds), global, output),
+    }
+}
+
+/// Asks. Whoever sits before a terminal sees that it takes a while.
 pub(super) fn ask(request: &Request, global: &Global) -> Result<Reply, Failure> {
+    let _progress = Progress::start("waiting for the daemon's answer");
     Client::connect(&global.socket()).and_then(|mut client| client.ask(request)).map_err(failure)
 }
 

@@ -11,5 +11,6 @@ pub(super) fn run(
     global: &Global,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    ask::print(&Request::Associations { node: associations.node.clone() }, global, output)
+    let request = Request::Associations { node: associations.node.clone() };
+    ask::print_or_watch(&request, &associations.watch, global, output)
 }

@@ -8,5 +8,5 @@ use crate::control::Request;
 
 pub(super) fn run(explain: &Explain, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let flow = ask::flow(explain.source, explain.destination, &explain.flow);
-    ask::print(&Request::Explain { flow }, global, output)
+    ask::print_or_watch(&Request::Explain { flow }, &explain.watch, global, output)
 }

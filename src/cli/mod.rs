@@ -21,6 +21,7 @@ mod man;
 mod neighbours;
 pub mod output;
 mod ping;
+mod progress;
 mod registry;
 mod report;
 mod routes;
@@ -28,6 +29,7 @@ mod run;
 mod status;
 mod top;
 mod trace;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -64,7 +66,7 @@ fn dispatch(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure>
         Command::Check(check) => check::run(check, global, output),
         Command::Status(status) => status::run(status, global, output),
         Command::Routes(routes) => routes::run(routes, global, output),
-        Command::Neighbours => neighbours::run(global, output),
+        Command::Neighbours(neighbours) => neighbours::run(neighbours, global, output),
         Command::Associations(associations) => associations::run(associations, global, output),
         Command::Explain(explain) => explain::run(explain, global, output),
         Command::Trace(trace) => trace::run(trace, global, output),

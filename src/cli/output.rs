@@ -11,6 +11,7 @@ pub struct Output {
     colour: bool,
     colour_stderr: bool,
     json: bool,
+    terminal: bool,
 }
 
 impl Output {
@@ -22,7 +23,14 @@ impl Output {
             colour: wants_colour(color, io::stdout().is_terminal()),
             colour_stderr: wants_colour(color, io::stderr().is_terminal()),
             json,
+            terminal: io::stdout().is_terminal(),
         }
+    }
+
+    /// Whether results go to a person's terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Whether results may have colours.

@@ -15,7 +15,7 @@ use crate::registry::signature;
 
 pub(super) fn run(registry: &Registry, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     match &registry.command {
-        None => ask::print(&Request::Registry, global, output),
+        None => ask::print_or_watch(&Request::Registry, &registry.watch, global, output),
         Some(RegistryCommand::Sign { file, key, version }) => sign(file, key, *version, output),
     }
 }

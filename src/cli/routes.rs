@@ -7,5 +7,5 @@ use super::output::Output;
 use crate::control::Request;
 
 pub(super) fn run(routes: &Routes, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    ask::print(&Request::Routes { address: routes.address }, global, output)
+    ask::print_or_watch(&Request::Routes { address: routes.address }, &routes.watch, global, output)
 }

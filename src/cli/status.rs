@@ -9,7 +9,9 @@ use crate::control::{Reply, Request};
 
 pub(super) fn run(status: &Status, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let request = Request::Status { node: status.node.clone() };
-    let Some(check) = status.check else { return ask::print(&request, global, output) };
+    let Some(check) = status.check else {
+        return ask::print_or_watch(&request, &status.watch, global, output);
+    };
     let Reply::Status(report) = ask::ask(&request, global)? else { return Ok(Exit::Failed) };
     let healthy = match check {
         HealthCheck::Live => true,

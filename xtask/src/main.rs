@@ -1,6 +1,7 @@
 //! The repository's own commands: `cargo xtask setup`, `cargo xtask test` and friends.
 //! This program only dispatches: what is tested or measured lives in `interop` and `bench`.
 
+mod deb;
 mod interop;
 mod packages;
 mod roots;
@@ -36,6 +37,8 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Build the Debian package: `target/debian/viamesh_*.deb`.
+    Deb(deb::DebArguments),
     /// Run a benchmark, e.g. `cargo xtask bench pump --json FILE`; best on a machine that does nothing else.
     Bench {
         /// Name and arguments of the benchmark.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => suite::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::Soak { minutes, seed } => suite::soak(minutes, seed),
+        Command::Deb(arguments) => deb::run(&arguments),
         Command::Bench { arguments } => suite::bench(&arguments),
         Command::Fuzz { target, seconds } => suite::fuzz(&target, seconds),
     };

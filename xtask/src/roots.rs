@@ -24,7 +24,7 @@ pub(crate) fn missing() -> Vec<Release> {
     Release::ALL.into_iter().filter(|release| !release.path().is_dir()).collect()
 }
 
-struct Failure(String);
+pub(crate) struct Failure(pub(crate) String);
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {

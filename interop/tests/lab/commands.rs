@@ -21,6 +21,26 @@ fn says(scene: &Scene, arguments: &[&str], expected: &str) -> Value {
     document
 }
 
+/// `--watch` tells the same again and again: for programs a document on each line.
+fn watches(scene: &Scene) {
+    let mut command = Command::new(binary());
+    command.arg("--socket").arg(&scene.mesh.node("alpha").socket);
+    command.args(["status", "--watch=0.05", "--json"]);
+    let watch = scene.host("alpha").spawn(command).unwrap();
+    scene.wait("three documents", || watch.log_text().lines().count() > 3);
+    for line in watch.log_text().lines().take(3) {
+        let document: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&document["format"], &document["node"]), (&1.into(), &"alpha.lab".into()), "{line}");
+    }
+    // Whoever reads no more ends it.
+    let socket = scene.mesh.node("alpha").socket.display();
+    let line = format!("{} --socket {socket} routes --watch=0.05 | head -n 3", binary().display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]);
+    let output = scene.host("alpha").run(shell, PATIENCE).unwrap();
+    assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (3, ""));
+}
+
 #[test]
 fn what_reports_state_does_so_in_text_and_in_json() {
     let scene = five_sites().start(node);
@@ -52,6 +72,7 @@ fn what_reports_state_does_so_in_text_and_in_json() {
     let by_hand = says(&scene, &["ping", "delta", "--via", "bravo,charlie", "-c", "2"], "charlie");
     assert_eq!(by_hand["via"], serde_json::json!(["bravo", "charlie"]));
     assert!(by_hand["replies"][0]["rtt_ms"].as_f64().unwrap() > 0.0, "{by_hand:#}");
+    watches(&scene);
     scene.viamesh("alpha", &["status", "--check", "live"]).successful().unwrap();
     scene.viamesh("alpha", &["status", "--check", "ready"]).successful().unwrap();
 

@@ -14,6 +14,8 @@ mod neighbours;
 mod probe;
 mod registry;
 mod routes;
+#[cfg(test)]
+mod samples;
 mod status;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -70,7 +70,8 @@ impl Text for RegistryReport {
         let age =
             self.age_seconds.map(|age| format!(", changed {} ago", whole_span(age))).unwrap_or_default();
         let nodes: usize = self.organizations.iter().map(|organization| organization.nodes.len()).sum();
-        let head = format!("{nodes} nodes from {}{version}{age}\n", self.source);
+        let noun = if nodes == 1 { "node" } else { "nodes" };
+        let head = format!("{nodes} {noun} from {}{version}{age}\n", self.source);
         let organizations = self.organizations.iter().map(RegistryOrganization::text);
         std::iter::once(head).chain(organizations).collect::<Vec<_>>().join("\n")
     }

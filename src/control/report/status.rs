@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use super::Text;
+use super::{DropRow, Text};
 use crate::control::quantity::{bytes, count, or_dash, percent, round_trip, whole_span};
 use crate::control::table::{Align, Table};
 use crate::telemetry::Health;
@@ -170,7 +170,9 @@ pub struct PolicyStatus {
 impl Text for StatusReport {
     fn text(&self) -> String {
         let mut text = self.headline();
-        for part in [self.node_table(), self.policy_table(), self.problem_list()] {
+        for part in
+            [self.node_table(), self.policy_table(), DropRow::table(&DropRow::of(self)), self.problem_list()]
+        {
             if !part.is_empty() {
                 text.push('\n');
                 text.push_str(&part);
@@ -465,6 +467,9 @@ mod tests {
         inspected       up      alpha > bravo > charlie > bravo > partner/delta   1342   120,433
         everyone-else   up      alpha > partner/delta (nearest internet exit)     1398   9,001,225
         scenic          down    echo does not answer                                 -   0 (44 dropped)
+
+        DROPPED       PACKETS   WHY
+        unknown_spi         3   no inbound security association has this SPI
 
         Problems
           warning  echo has not answered since 14:02 (IKE_SA_INIT, 7 tries). Is udp 13000 open there?

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{GraphReport, Samples, StatusReport};
+use crate::control::quantity::count;
+use crate::control::table::{Align, Table};
 use crate::forwarding::DropReason;
 
 /// The answer to `/api/view`.
@@ -48,5 +50,18 @@ impl DropRow {
         let mut rows: Vec<Self> = status.drops.iter().map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.packets));
         rows
+    }
+
+    /// The rows for people; nothing if nothing was discarded.
+    pub fn table(rows: &[Self]) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut table =
+            Table::new(&[("DROPPED", Align::Left), ("PACKETS", Align::Right), ("WHY", Align::Left)]);
+        for row in rows {
+            table.row([row.reason.clone(), count(row.packets), row.text.clone()]);
+        }
+        table.text()
     }
 }
