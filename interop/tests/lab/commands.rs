@@ -69,6 +69,8 @@ fn what_reports_state_does_so_in_text_and_in_json() {
     says(&scene, &["trace", &delta, "--from", &alpha], "charlie");
     let ping = says(&scene, &["ping", "echo", "-c", "2"], "echo");
     assert_eq!(ping["replies"].as_array().unwrap().len(), 2);
+    let itself = scene.viamesh("alpha", &["ping", "alpha"]);
+    assert!(itself.stderr.contains("is this node"), "{}", itself.stderr);
     let by_hand = says(&scene, &["ping", "delta", "--via", "bravo,charlie", "-c", "2"], "charlie");
     assert_eq!(by_hand["via"], serde_json::json!(["bravo", "charlie"]));
     assert!(by_hand["replies"][0]["rtt_ms"].as_f64().unwrap() > 0.0, "{by_hand:#}");

@@ -315,9 +315,15 @@ impl Node {
             if !via.is_empty() {
                 return Err("with --via the destination must be a node".to_owned());
             }
+            if self.forwarding.locals.lookup(destination).is_some() {
+                return Err(format!("{destination} is this node's own address"));
+            }
             return Ok(self.route_towards(destination));
         }
         let node = self.find_node(target)?;
+        if node.name == self.settings.name && via.is_empty() {
+            return Err(format!("`{target}` is this node: `--via` takes a journey that comes back to it"));
+        }
         let destination =
             node_address(node).ok_or_else(|| format!("`{target}` has no address in the mesh"))?;
         let mut stops = Vec::new();
