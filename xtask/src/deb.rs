@@ -19,6 +19,16 @@ pub(crate) struct DebArguments {
     deb_version: Option<String>,
 }
 
+/// The package that the lab tests try, of the build that they use.
+pub(crate) fn for_tests() -> Result<(), String> {
+    run(&DebArguments { dev: true, deb_version: None })
+}
+
+/// Whether cargo-deb is here already.
+pub(crate) fn is_ready() -> bool {
+    kept().is_dir()
+}
+
 /// Build the package; its file is in `target/debian`.
 pub(crate) fn run(arguments: &DebArguments) -> Result<(), String> {
     let mut build = step::cargo(&["build", "--workspace", "--quiet", "--bin", "viamesh"]);
@@ -26,13 +36,13 @@ pub(crate) fn run(arguments: &DebArguments) -> Result<(), String> {
         build.arg("--release");
     }
     step::run("the daemon", &mut build)?;
-    let target = target()?;
-    let binary = target.join(if arguments.dev { "debug" } else { "release" }).join("viamesh");
-    generate(&binary, &target.join("package"))?;
+    let built = target()?.join(if arguments.dev { "debug" } else { "release" });
+    generate(&built.join("viamesh"), &built.join("package"))?;
     let mut command = Command::new(cargo_deb()?);
-    command.args(["--no-build", "--package", "viamesh", "--separate-debug-symbols=false"]);
+    command.args(["--no-build", "--package", "viamesh"]);
     if arguments.dev {
-        command.args(["--profile", "dev", "--fast"]);
+        // It warns of this profile; the package is made to be tried and thrown away.
+        command.args(["--profile", "dev", "--fast", "-Z", "gz"]);
     }
     if let Some(version) = &arguments.deb_version {
         command.args(["--deb-version", version]);
@@ -56,9 +66,9 @@ fn generate(binary: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// cargo-deb, built once and kept with the other things that take a while.
-pub(crate) fn cargo_deb() -> Result<PathBuf, String> {
+fn cargo_deb() -> Result<PathBuf, String> {
     let (name, version) = CARGO_DEB;
-    let folder = Cache::of_user().artefact("tools", name, version);
+    let folder = kept();
     let make = |path: &Path| {
         let mut install =
             step::cargo(&["install", "--quiet", "--locked", name, "--version", version, "--root"]);
@@ -66,6 +76,11 @@ pub(crate) fn cargo_deb() -> Result<PathBuf, String> {
     };
     Cache::of_user().ensure(&folder, make).map_err(|failure| failure.0)?;
     Ok(folder.join("bin").join(name))
+}
+
+/// Where cargo-deb is once it has been built.
+fn kept() -> PathBuf {
+    Cache::of_user().artefact("tools", CARGO_DEB.0, CARGO_DEB.1)
 }
 
 /// Where cargo builds.

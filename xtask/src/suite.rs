@@ -1,9 +1,12 @@
 //! `cargo xtask test`: the steps of the test command, in the order that finds mistakes soonest.
 
-use crate::{interop, packages, roots, step};
+use crate::{deb, interop, packages, roots, step};
 
 /// The module of the lab tests that takes minutes or hours.
 const SOAK: &str = "soak::";
+
+/// The module of the lab test that tries the Debian package.
+const PACKAGE: &str = "package::";
 
 /// How long it may take each time.
 const CI_SOAK_MINUTES: u32 = 2;
@@ -82,9 +85,18 @@ fn lab(arguments: &TestArguments) -> Result<(), String> {
         step::narrate(&format!("NOT RUN: lab tests that {package} judges (it is not installed)"));
     }
     build_daemon()?;
+    let packed = !arguments.offline || deb::is_ready();
+    if packed {
+        deb::for_tests()?;
+    } else {
+        step::narrate("NOT RUN: the test of the Debian package (it needs cargo-deb)");
+    }
     for round in 1..=arguments.repeat_lab {
         let mut command = step::cargo(&["test", "--workspace", "--test", "lab", "--", "--test-threads=1"]);
         command.args(["--skip", SOAK]);
+        if !packed {
+            command.args(["--skip", PACKAGE]);
+        }
         command.env("VIAMESH_OFFLINE", if arguments.offline { "1" } else { "0" });
         command.env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if arguments.full { "1" } else { "0" });
         step::run(&format!("lab, round {round} of {}", arguments.repeat_lab), &mut command)?;

@@ -20,7 +20,7 @@ say install
 dpkg "$all" -i "$1"
 getent group viamesh
 test "$(stat -c %a /etc/viamesh)" = 700
-for file in /usr/share/man/man1/viamesh.1.gz /usr/share/man/man1/viamesh-status.1.gz \
+for file in /usr/share/man/man1/viamesh.1* /usr/share/man/man1/viamesh-status.1* \
     /usr/share/bash-completion/completions/viamesh /usr/share/viamesh/node.schema.json \
     /usr/share/doc/viamesh/examples/three-offices/node.yaml; do
     test -s "$file" || { echo "no $file"; exit 1; }
@@ -38,7 +38,7 @@ say start
 mkdir -p /run/viamesh /var/lib/viamesh
 VIAMESH_OPTIONS=
 . /etc/default/viamesh
-eval "$start" >/tmp/log 2>&1 &
+eval "exec $start" >/tmp/log 2>&1 &
 daemon=$!
 wait_live
 test "$(stat -c %G:%a /run/viamesh/control.sock)" = viamesh:660
@@ -57,7 +57,7 @@ wait $daemon
 
 say start again
 . /etc/default/viamesh
-eval "$start" >/tmp/log 2>&1 &
+eval "exec $start" >/tmp/log 2>&1 &
 daemon=$!
 wait_live
 viamesh registry | grep alpha
