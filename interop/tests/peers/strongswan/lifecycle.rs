@@ -1,7 +1,7 @@
 //! Ends and new beginnings: deletion, restarts and crashes of each side, cookies.
 
-use super::PEER;
 use super::pair::{Dialler, Pair, Setup};
+use super::{PEER, RELEASES};
 use crate::case::{Case, is_full};
 use ikev2::{Config, ConnectionConfig, ConnectionId, Ed25519Signer, Endpoint, Identity};
 use rand_chacha::ChaCha20Rng;
@@ -16,25 +16,36 @@ const ALERT: Setup = Setup {
     ..Setup::DEFAULT
 };
 
+type Run = fn(Setup);
+
+/// Name, who dials, what happens.
+const EVENTS: [(&str, Dialler, Run); 12] = [
+    ("it_deletes_the_ike_sa", Dialler::Us, deleted_by_peer),
+    ("it_deletes_the_ike_sa", Dialler::Peer, deleted_by_peer),
+    ("it_deletes_the_child_sa", Dialler::Us, child_deleted_by_peer),
+    ("it_deletes_the_child_sa", Dialler::Peer, child_deleted_by_peer),
+    ("we_stop", Dialler::Us, stopped_by_us),
+    ("we_stop", Dialler::Peer, stopped_by_us),
+    ("we_crash", Dialler::Us, our_crash),
+    ("we_crash", Dialler::Peer, our_crash),
+    ("it_crashes", Dialler::Us, peer_crash),
+    ("it_crashes", Dialler::Peer, peer_crash),
+    ("it_asks_for_cookies", Dialler::Us, cookies_of_peer),
+    ("we_ask_for_cookies", Dialler::Peer, our_cookies),
+];
+
+/// CI has each event with one release, in turn.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let mut add = |name: &str, dialler: Dialler, run: fn(Setup)| {
-        let role = if dialler == Dialler::Us { "we_dial" } else { "it_dials" };
-        let setup = Setup { dialler, ..ALERT };
-        cases.push(Case::new(PEER, format!("{name}/{role}"), move || run(setup)));
-    };
-    for dialler in [Dialler::Us, Dialler::Peer] {
-        let rare = is_full() || dialler == Dialler::Us;
-        add("it_deletes_the_ike_sa", dialler, deleted_by_peer);
-        if rare {
-            add("it_deletes_the_child_sa", dialler, child_deleted_by_peer);
-            add("we_stop", dialler, stopped_by_us);
+    for (index, (name, dialler, run)) in EVENTS.into_iter().enumerate() {
+        for (place, release) in RELEASES.into_iter().enumerate() {
+            if is_full() || index % RELEASES.len() == place {
+                let name = format!("{name}/{}/{}", release.recipe().name, dialler.role());
+                let setup = Setup { release, dialler, ..ALERT };
+                cases.push(Case::new(PEER, name, move || run(setup)));
+            }
         }
-        add("we_crash", dialler, our_crash);
-        add("it_crashes", dialler, peer_crash);
     }
-    add("it_asks_for_cookies", Dialler::Us, cookies_of_peer);
-    add("we_ask_for_cookies", Dialler::Peer, our_cookies);
     cases
 }
 

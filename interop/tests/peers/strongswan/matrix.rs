@@ -1,14 +1,13 @@
 //! Every way to set up a tunnel: releases, roles, families, algorithms, fragments, childless IKE SAs, proofs.
 
-use super::PEER;
 use super::credentials::Credentials;
 use super::pair::{Dialler, Pair, Setup};
+use super::{PEER, RELEASES};
 use crate::case::{Case, is_full};
 use crate::pairwise;
 use lab::peers::Release;
 
-const RELEASES: [Release; 3] = [Release::Debian12, Release::Debian13, Release::DebianNext];
-const DIALLERS: [(&str, Dialler); 2] = [("we_dial", Dialler::Us), ("it_dials", Dialler::Peer)];
+const DIALLERS: [Dialler; 2] = [Dialler::Us, Dialler::Peer];
 const FAMILIES: [(&str, bool); 2] = [("ip4", false), ("ip6", true)];
 
 /// Name, proposals for IKE and ESP, and how we name key exchange, IKE cipher and ESP cipher.
@@ -64,7 +63,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut combinations = pairwise::all(&sizes);
     // A charon that insists on childless IKE SAs refuses to be dialled in another way.
     combinations
-        .retain(|choice| !(DIALLERS[choice[1]].1 == Dialler::Us && MANNERS[choice[4]].0 == "childless"));
+        .retain(|choice| !(DIALLERS[choice[1]] == Dialler::Us && MANNERS[choice[4]].0 == "childless"));
     combinations.retain(|choice| SUITES[choice[3]].0 != HYBRID || RELEASES[choice[0]] == Release::DebianNext);
     if !is_full() {
         combinations = pairwise::sample(&combinations);
@@ -73,10 +72,10 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn case(choice: &[usize]) -> Case {
-    let (release, (who, dialler)) = (RELEASES[choice[0]], DIALLERS[choice[1]]);
+    let (release, dialler) = (RELEASES[choice[0]], DIALLERS[choice[1]]);
     let ((family, ipv6), suite, manner) = (FAMILIES[choice[2]], SUITES[choice[3]], MANNERS[choice[4]]);
     let (proof, credentials) = PROOFS[choice[5]];
-    let name = [release.recipe().name, who, family, suite.0, manner.0, proof].join("/");
+    let name = [release.recipe().name, dialler.role(), family, suite.0, manner.0, proof].join("/");
     let setup = Setup {
         release,
         dialler,

@@ -1,17 +1,28 @@
 //! Address translation between both, which forgets its mappings.
 
-use super::PEER;
 use super::pair::{Dialler, Setup};
-use crate::case::Case;
+use super::{PEER, RELEASES};
+use crate::case::{Case, is_full};
+use lab::peers::Release;
 
+/// CI has one release before whom the NAT is, and another one behind it.
 pub(crate) fn cases() -> Vec<Case> {
-    let case = |name: &str, dialler| Case::new(PEER, format!("nat_rebinds/{name}"), move || rebind(dialler));
-    vec![case("before_us", Dialler::Us), case("before_it", Dialler::Peer)]
+    let mut cases = Vec::new();
+    for (name, dialler, sampled) in
+        [("before_us", Dialler::Us, Release::Debian13), ("before_it", Dialler::Peer, Release::Debian12)]
+    {
+        for release in RELEASES.into_iter().filter(|release| is_full() || *release == sampled) {
+            let name = format!("nat_rebinds/{name}/{}", release.recipe().name);
+            cases.push(Case::new(PEER, name, move || rebind(release, dialler)));
+        }
+    }
+    cases
 }
 
 /// Where the mapping changes, both go on with the same keys.
-fn rebind(dialler: Dialler) {
+fn rebind(release: Release, dialler: Dialler) {
     let setup = Setup {
+        release,
         dialler,
         nat: true,
         node: "timers: { hello: 1s, redial: 500ms, liveness: 1s, retransmit: 200ms }",

@@ -31,6 +31,16 @@ pub(crate) enum Dialler {
     Peer,
 }
 
+impl Dialler {
+    /// In names of cases.
+    pub(crate) const fn role(self) -> &'static str {
+        match self {
+            Self::Us => "we_dial",
+            Self::Peer => "it_dials",
+        }
+    }
+}
+
 /// What is tried.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
@@ -41,7 +51,7 @@ pub(crate) struct Setup {
     /// Whether whoever dials sits behind a NAT.
     pub(crate) nat: bool,
     /// Whether the peer is configured as ranet does it, from ranet's registry.
-    pub(crate) ranet: bool,
+    pub(crate) ranet: Option<ranet::Dial>,
     /// What they prove themselves with.
     pub(crate) credentials: Credentials,
     /// Proposals of charon; with ML-KEM in them we offer it, too.
@@ -62,7 +72,7 @@ impl Setup {
         dialler: Dialler::Us,
         ipv6: false,
         nat: false,
-        ranet: false,
+        ranet: None,
         credentials: Credentials::RawKeys,
         proposals: "aes256gcm16-prfsha256-x25519",
         esp_proposals: "aes256gcm16-x25519",
@@ -132,8 +142,8 @@ impl Setup {
 
         let mut mesh = self.prepare_node(&world, &ours, &underlay);
         match self.ranet {
-            true => ranet::prepare(&mesh, &charon, &underlay),
-            false => self.credentials.deal(&mesh, &charon, |proof| self.register(&mesh, &underlay, proof)),
+            Some(dial) => ranet::prepare(&mesh, &charon, &underlay, dial),
+            None => self.credentials.deal(&mesh, &charon, |proof| self.register(&mesh, &underlay, proof)),
         }
 
         let connection = self.connection(&underlay);
@@ -188,7 +198,7 @@ impl Setup {
 
     fn connection(&self, underlay: &Underlay) -> Connection {
         let (local_id, remote_id) = match (self.ranet, self.credentials) {
-            (true, _) => (distinguished_name("swan"), distinguished_name("ours")),
+            (Some(_), _) => (distinguished_name("swan"), distinguished_name("ours")),
             // As people type it: the types of strings in it are charon's choice, and not ours.
             (_, Credentials::RawKeys) => {
                 (ITS_NAME.into(), format!("O={ORGANIZATION}, CN=ours, serialNumber=0"))
@@ -197,7 +207,7 @@ impl Setup {
         };
         let (local_proof, remote_proof) = self.credentials.proofs();
         Connection {
-            kind: if self.ranet { Kind::Ranet } else { Kind::Mesh },
+            kind: if self.ranet.is_some() { Kind::Ranet } else { Kind::Mesh },
             local_address: address(&underlay.swan, self.ipv6),
             remote_address: (!self.is_hidden(Dialler::Us)).then(|| address(&underlay.ours, self.ipv6)),
             local_port: PORT,

@@ -4,6 +4,7 @@ use super::pair::{Dialler, PATIENCE};
 use lab::{Host, Interface, Link, LinkSettings, World};
 use std::net::IpAddr;
 use std::process::Command;
+use std::time::Duration;
 
 /// The paths between both.
 pub(crate) struct Underlay {
@@ -12,7 +13,7 @@ pub(crate) struct Underlay {
     /// Interface of the peer's host.
     pub(crate) swan: Interface,
     nat: Option<Nat>,
-    _links: Vec<Link>,
+    links: Vec<Link>,
 }
 
 /// A host that translates addresses.
@@ -28,7 +29,7 @@ impl Underlay {
         let settings = LinkSettings::with_rtt_ms(4);
         let Some(hidden) = hidden else {
             let link = world.link(ours, swan, settings).unwrap();
-            return Self { ours: link.a().clone(), swan: link.b().clone(), nat: None, _links: vec![link] };
+            return Self { ours: link.a().clone(), swan: link.b().clone(), nat: None, links: vec![link] };
         };
         let middle = world.host("nat").unwrap();
         let left = world.link(ours, &middle, settings).unwrap();
@@ -40,7 +41,14 @@ impl Underlay {
         host.add_route("0.0.0.0/0".parse().unwrap(), IpAddr::V4(gateway.v4.unwrap())).unwrap();
         let nat = Nat { host: middle.clone(), outside: outside.clone() };
         nat.translate_to(20_000);
-        Self { ours: left.a().clone(), swan: right.b().clone(), nat: Some(nat), _links: vec![left, right] }
+        Self { ours: left.a().clone(), swan: right.b().clone(), nat: Some(nat), links: vec![left, right] }
+    }
+
+    /// Messages take so long there and back, from now on.
+    pub(crate) fn slow_down(&self, rtt: Duration) {
+        for link in &self.links {
+            link.set(LinkSettings::with_rtt(rtt)).unwrap();
+        }
     }
 
     /// The NAT forgets everything, and uses another port from now on.
