@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use interop::foreign::{ForeignNode, ForeignProof};
+use interop::foreign::{ForeignNode, ForeignProof, IkeSection};
 use lab::peers::charon::{CharonConfig, Connection, Kind, Proof, bird_configuration};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
 const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----\n…\n-----END PUBLIC KEY-----\n";
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n";
+
+/// Where nodes prove themselves by something else than the keys in the registry.
+const OUR_NAME: &str = "fqdn:alpha.example";
 
 fn connection() -> Connection {
     Connection {
@@ -29,16 +33,59 @@ fn connection() -> Connection {
     }
 }
 
+/// The same with other proofs; our node has a name of its own choice then.
+fn proving(local_proof: Proof, remote_proof: Proof) -> Connection {
+    Connection { local_proof, remote_proof, remote_id: "alpha.example".into(), ..connection() }
+}
+
+fn hybrid() -> Connection {
+    Connection {
+        proposals: "aes256gcm16-prfsha256-x25519-ke1_mlkem768".into(),
+        esp_proposals: "aes256gcm16-x25519-ke1_mlkem768".into(),
+        ..connection()
+    }
+}
+
+/// What ranet tells charon.
+fn ranet() -> Connection {
+    Connection {
+        kind: Kind::Ranet,
+        local_id: "O=acme, CN=swan, serialNumber=0".into(),
+        remote_id: "O=acme, CN=alpha, serialNumber=0".into(),
+        ..connection()
+    }
+}
+
+fn registry(proof: ForeignProof<'_>) -> String {
+    let address = Some(Ipv4Addr::new(192, 0, 2, 20).into());
+    let node =
+        ForeignNode { name: "swan", ipv6: false, address, port: 13000, id: "fqdn:swan.example", proof };
+    format!("- organization: acme\n  nodes:\n{}", node.registry_entry())
+}
+
 /// Files by the name that stands above them in the document.
 fn files() -> Vec<(&'static str, String)> {
-    let address = Some(Ipv4Addr::new(192, 0, 2, 20).into());
-    let (id, proof) = ("fqdn:swan.example", ForeignProof::PublicKey(PUBLIC_KEY));
-    let node = ForeignNode { name: "swan", ipv6: false, address, port: 13000, id, proof };
     let daemon = CharonConfig { port: 500, nat_port: 13000, more: String::new() };
+    let certificates =
+        proving(Proof::Certificate("swan.pem".into()), Proof::CertifiedBy("authority.pem".into()));
+    let secret = Proof::SharedSecret("…".into());
+    let section = IkeSection { id: Some(OUR_NAME), ..IkeSection::default() };
+    let certified = IkeSection { certificate: Some(("alpha.crt", "alpha.key")), ..section };
+    let sharing = IkeSection { shared_key: Some(("swan", "swan.psk")), ..section };
+    let post_quantum = IkeSection { post_quantum: true, ..IkeSection::default() };
     vec![
-        ("registry.yaml", format!("- organization: acme\n  nodes:\n{}", node.registry_entry())),
+        ("registry.yaml", registry(ForeignProof::PublicKey(PUBLIC_KEY))),
         ("strongswan.conf", daemon.text(Path::new("/run"))),
         ("swanctl.conf", connection().text()),
+        ("registry.yaml, by certificate", registry(ForeignProof::Authority(CERTIFICATE))),
+        ("node.yaml, by certificate", certified.text()),
+        ("swanctl.conf, by certificate", certificates.text()),
+        ("registry.yaml, by shared key", registry(ForeignProof::SharedKey)),
+        ("node.yaml, by shared key", sharing.text()),
+        ("swanctl.conf, by shared key", proving(secret.clone(), secret).text()),
+        ("node.yaml, post-quantum", post_quantum.text()),
+        ("swanctl.conf, post-quantum", hybrid().text()),
+        ("swanctl.conf, by ranet", ranet().text()),
         ("bird.conf", bird_configuration(Ipv4Addr::new(10, 2, 0, 1))),
     ]
 }
