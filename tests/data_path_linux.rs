@@ -78,7 +78,7 @@ fn node(
     local: IpAddr,
     remote: IpAddr,
     offloads: Offloads,
-) -> WorkerHandle<UdpSocketLinux> {
+) -> WorkerHandle<TunLinux, UdpSocketLinux> {
     let clock = Clock::new();
     let snapshot = Arc::new(ArcSwap::from_pointee(forwarding(number, local, remote, &clock)));
     let tun_config =

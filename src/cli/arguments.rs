@@ -297,6 +297,19 @@ pub struct Flow {
     /// Its destination port
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
+    /// The interface by which it comes to this host
+    #[arg(long, value_name = "INTERFACE")]
+    pub ingress: Option<String>,
+    /// Its firewall mark
+    #[arg(long, value_name = "MARK", value_parser = mark)]
+    pub fwmark: Option<u32>,
+}
+
+/// A firewall mark, decimal or with `0x`.
+fn mark(text: &str) -> Result<u32, String> {
+    let number =
+        text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16));
+    number.map_err(|_| "not a mark of 32 bits, such as 0x20".to_owned())
 }
 
 /// `viamesh explain`

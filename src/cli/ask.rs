@@ -63,5 +63,13 @@ pub(super) fn flow(source: IpAddr, destination: IpAddr, flow: &Flow) -> FlowDesc
         (_, true) => Some("udp".to_owned()),
         (false, false) => None,
     };
-    FlowDescription { source, destination, protocol, source_port: None, destination_port: flow.port }
+    FlowDescription {
+        source,
+        destination,
+        protocol,
+        source_port: None,
+        destination_port: flow.port,
+        ingress: flow.ingress.clone(),
+        fwmark: flow.fwmark,
+    }
 }

@@ -165,6 +165,7 @@ fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::config::settings::{Candidate, Exit, Family, IfUnreachable, PeerIdentity, Policy};
+    use crate::policy::Membership;
 
     fn settings() -> Settings {
         let locator = "fd5d:ac:0:1::/64".parse().unwrap();
@@ -195,6 +196,7 @@ mod tests {
             ports: Vec::new(),
             source_ports: Vec::new(),
             dscp: Vec::new(),
+            membership: Membership::default(),
             candidates: vec![Candidate {
                 via: Vec::new(),
                 exit: Exit::Nearest,

@@ -105,6 +105,10 @@ record! {
         optional source_ports: OneOrMany<PortRange>,
         /// DSCP values, by number or name. All unless given.
         optional dscp: OneOrMany<Dscp>,
+        /// Only packets that come to this host by this interface; `lo` means its own. Not in the registry.
+        optional ingress: String,
+        /// Only packets with this firewall mark, all 32 bits of it. Not in the registry.
+        optional fwmark: Mark,
         /// The stops after this node, in order. A node may come more than once. Between two stops the mesh finds the fastest way; with `!` behind its name a stop is reached over a direct link from the one before. `{any_of: [tokyo, osaka]}` is the nearer of several.
         optional via: Vec<Spanned<StopEntry>> = "[]",
         /// The last stop, where packets leave the mesh: a node, or `nearest` for the nearest one that offers the internet. Must be given here or in each of `paths`.

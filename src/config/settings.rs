@@ -4,6 +4,7 @@
 //! that it came from, except the line of a policy, which `explain` prints. Two [`Settings`] can be compared
 //! (`config::diff`), so that a reload touches only what changed.
 
+use crate::policy::Membership;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -188,6 +189,8 @@ pub struct Policy {
     pub source_ports: Vec<RangeInclusive<u16>>,
     /// DSCP values 0 to 63; empty means all.
     pub dscp: Vec<u8>,
+    /// By which interface and with which mark packets must have come.
+    pub membership: Membership,
     /// The ways that its packets may take; never empty.
     pub candidates: Vec<Candidate>,
     /// Whether candidates are tried out end to end, and what is expected of them.

@@ -3,7 +3,7 @@
 use super::policy_path::{CandidatePath, IfUnreachable, Steered};
 use super::snapshot::{Forwarding, LinkId, Local, NextHop};
 use super::{DropReason, address};
-use crate::policy::PolicyIndex;
+use crate::policy::{Class, PolicyIndex};
 use srv6::Behaviour;
 use srv6::ip::FlowKey;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use std::net::IpAddr;
 /// Where a packet entered the mesh node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Read from the TUN: an application of this host, or its LAN.
-    Tun,
+    /// Read from the TUN of this class: an application of this host, or its LAN.
+    Tun(Class),
     /// Authenticated by the security association of this link.
     Link(LinkId),
     /// Decapsulated by this behaviour of ours, received over this link.
@@ -59,8 +59,8 @@ pub fn decide(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> Decisi
     if let Origin::Decapsulated(_, Behaviour::Internet) = origin {
         return Decision::Local;
     }
-    if origin == Origin::Tun
-        && let Some(decision) = steer(forwarding, flow)
+    if let Origin::Tun(class) = origin
+        && let Some(decision) = steer(forwarding, flow, class)
     {
         return decision;
     }
@@ -73,7 +73,7 @@ pub fn route(forwarding: &Forwarding, destination: IpAddr, origin: Origin) -> De
     match forwarding.routes.lookup(destination) {
         Some(NextHop::Link(link)) if forwarding.is_up(*link) => Decision::Link { link: *link, policy: None },
         Some(NextHop::Link(_)) => Decision::Drop(DropReason::LinkDown),
-        Some(NextHop::Local) if origin == Origin::Tun => Decision::Drop(DropReason::RoutingLoop),
+        Some(NextHop::Local) if matches!(origin, Origin::Tun(_)) => Decision::Drop(DropReason::RoutingLoop),
         Some(NextHop::Local) => Decision::Local,
         Some(NextHop::Unreachable) => Decision::Drop(DropReason::Unreachable),
         None => Decision::Drop(DropReason::NoRoute),
@@ -85,7 +85,7 @@ fn decide_link_scope(flow: &FlowKey, origin: Origin) -> Decision {
     let multicast = address::is_multicast(flow.destination);
     match origin {
         Origin::Link(_) if !multicast || address::is_link_scope_multicast(flow.destination) => Decision::Punt,
-        Origin::Tun | Origin::Node if !multicast => Decision::Drop(DropReason::LinkLocalFromTun),
+        Origin::Tun(_) | Origin::Node if !multicast => Decision::Drop(DropReason::LinkLocalFromTun),
         Origin::Decapsulated(..) if !multicast => Decision::Drop(DropReason::Martian),
         _ => Decision::Drop(DropReason::Multicast),
     }
@@ -119,11 +119,11 @@ fn is_own_envelope(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> b
 #[inline]
 fn decide_local(forwarding: &Forwarding, flow: &FlowKey, origin: Origin, local: Local) -> Decision {
     match (local, origin) {
-        (Local::Address, Origin::Tun) => Decision::Drop(DropReason::OwnDestinationFromTun),
+        (Local::Address, Origin::Tun(_)) => Decision::Drop(DropReason::OwnDestinationFromTun),
         (Local::Address, _) => Decision::Local,
         (Local::Probe, Origin::Link(_) | Origin::Decapsulated(..)) => Decision::Punt,
-        (Local::Probe, Origin::Tun | Origin::Node) => Decision::Drop(DropReason::OwnDestinationFromTun),
-        (Local::Sid(_), Origin::Tun) => Decision::Drop(DropReason::SidFromTun),
+        (Local::Probe, Origin::Tun(_) | Origin::Node) => Decision::Drop(DropReason::OwnDestinationFromTun),
+        (Local::Sid(_), Origin::Tun(_)) => Decision::Drop(DropReason::SidFromTun),
         (Local::Sid(_), Origin::Decapsulated(..)) => Decision::Drop(DropReason::NestedSid),
         (Local::Sid(_), Origin::Link(_)) if !forwarding.sids.may_send(flow.source) => {
             Decision::Drop(DropReason::SidSourceOutside)
@@ -141,7 +141,7 @@ fn check_remote_sid(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> 
     }
     match origin {
         Origin::Node => Ok(()),
-        Origin::Tun => Err(DropReason::SidFromTun),
+        Origin::Tun(_) => Err(DropReason::SidFromTun),
         Origin::Decapsulated(..) => Err(DropReason::NestedSid),
         Origin::Link(_) if forwarding.sids.may_send(flow.source) => Ok(()),
         Origin::Link(_) => Err(DropReason::SidSourceOutside),
@@ -150,8 +150,8 @@ fn check_remote_sid(forwarding: &Forwarding, flow: &FlowKey, origin: Origin) -> 
 
 /// The first policy that matches; `None` if there is none or all that match step aside.
 #[inline]
-fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
-    let mut index = forwarding.steering.classify(flow)?;
+fn steer(forwarding: &Forwarding, flow: &FlowKey, class: Class) -> Option<Decision> {
+    let mut index = forwarding.steering.classify(flow, class)?;
     loop {
         if let Some((link, candidate)) = follow(forwarding, index, flow) {
             return Some(Decision::Link { link, policy: Some(Steered { policy: index, candidate }) });
@@ -161,7 +161,7 @@ fn steer(forwarding: &Forwarding, flow: &FlowKey) -> Option<Decision> {
         match policy.map_or(IfUnreachable::Drop, |policy| policy.if_unreachable) {
             IfUnreachable::Drop => return Some(Decision::Drop(DropReason::PolicyUnreachable)),
             IfUnreachable::AnyPath => return None,
-            IfUnreachable::Next => index = forwarding.steering.classify_after(flow, index)?,
+            IfUnreachable::Next => index = forwarding.steering.classify_after(flow, class, index)?,
         }
     }
 }

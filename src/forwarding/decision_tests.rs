@@ -87,7 +87,7 @@ fn steered(policies: Vec<PolicyPath>) -> Decision {
     let rule = Rule { to: vec!["fd5d:ac:0:2::/64".parse().unwrap()], ..Rule::default() };
     forwarding.steering = SteeringTable::compile(&vec![rule; policies.len()]);
     forwarding.policies = policies;
-    decide(&forwarding, &flow(OURS, THEIRS), Origin::Tun)
+    decide(&forwarding, &flow(OURS, THEIRS), Origin::Tun(Class::NONE))
 }
 
 const LINK: Origin = Origin::Link(LinkId(0));
@@ -103,21 +103,21 @@ fn every_origin_and_destination_has_its_answer() {
     use Decision::{Drop, Local as Deliver, LocalSid, Punt};
     let down = Drop(DropReason::LinkDown);
     let table = [
-        (Origin::Tun, OURS, THEIRS, to_link(0)),
-        (Origin::Tun, OURS, "fd5d:ac:0:3::1", down),
-        (Origin::Tun, OURS, "fd5d:ac:0:4::1", down),
-        (Origin::Tun, OURS, "fd5d:ac:0:5::1", Drop(DropReason::NoRoute)),
-        (Origin::Tun, OURS, OURS, Drop(DropReason::OwnDestinationFromTun)),
-        (Origin::Tun, OURS, THEIR_END, Drop(DropReason::SidFromTun)),
-        (Origin::Tun, OURS, "fd5d:ac:0:1::e", Drop(DropReason::SidFromTun)),
-        (Origin::Tun, OURS, "2001:db8:5::1", Drop(DropReason::SidFromTun)),
-        (Origin::Tun, OURS, "ff02::1:6", Drop(DropReason::Multicast)),
-        (Origin::Tun, OURS, "fe80::1", Drop(DropReason::LinkLocalFromTun)),
-        (Origin::Tun, "::1", THEIRS, Drop(DropReason::Martian)),
-        (Origin::Tun, "10.9.9.9", "10.1.9.1", to_link(0)),
-        (Origin::Tun, "10.9.9.9", "10.1.2.1", Drop(DropReason::RoutingLoop)),
-        (Origin::Tun, "10.9.9.9", "10.2.2.1", Drop(DropReason::Unreachable)),
-        (Origin::Tun, "10.9.9.9", "224.0.0.251", Drop(DropReason::Multicast)),
+        (Origin::Tun(Class::NONE), OURS, THEIRS, to_link(0)),
+        (Origin::Tun(Class::NONE), OURS, "fd5d:ac:0:3::1", down),
+        (Origin::Tun(Class::NONE), OURS, "fd5d:ac:0:4::1", down),
+        (Origin::Tun(Class::NONE), OURS, "fd5d:ac:0:5::1", Drop(DropReason::NoRoute)),
+        (Origin::Tun(Class::NONE), OURS, OURS, Drop(DropReason::OwnDestinationFromTun)),
+        (Origin::Tun(Class::NONE), OURS, THEIR_END, Drop(DropReason::SidFromTun)),
+        (Origin::Tun(Class::NONE), OURS, "fd5d:ac:0:1::e", Drop(DropReason::SidFromTun)),
+        (Origin::Tun(Class::NONE), OURS, "2001:db8:5::1", Drop(DropReason::SidFromTun)),
+        (Origin::Tun(Class::NONE), OURS, "ff02::1:6", Drop(DropReason::Multicast)),
+        (Origin::Tun(Class::NONE), OURS, "fe80::1", Drop(DropReason::LinkLocalFromTun)),
+        (Origin::Tun(Class::NONE), "::1", THEIRS, Drop(DropReason::Martian)),
+        (Origin::Tun(Class::NONE), "10.9.9.9", "10.1.9.1", to_link(0)),
+        (Origin::Tun(Class::NONE), "10.9.9.9", "10.1.2.1", Drop(DropReason::RoutingLoop)),
+        (Origin::Tun(Class::NONE), "10.9.9.9", "10.2.2.1", Drop(DropReason::Unreachable)),
+        (Origin::Tun(Class::NONE), "10.9.9.9", "224.0.0.251", Drop(DropReason::Multicast)),
         (LINK, THEIRS, OURS, Deliver),
         (LINK, THEIRS, "fd5d:ac:0:1::e", LocalSid(Behaviour::END)),
         (LINK, "2001:db8:9::1", "fd5d:ac:0:1::e", LocalSid(Behaviour::END)),
@@ -201,7 +201,7 @@ fn traffic_from_links_is_never_steered() {
 fn a_policy_missing_from_the_snapshot_drops() {
     let mut forwarding = forwarding();
     forwarding.steering = SteeringTable::compile(&[Rule::default()]);
-    let decision = decide(&forwarding, &flow(OURS, THEIRS), Origin::Tun);
+    let decision = decide(&forwarding, &flow(OURS, THEIRS), Origin::Tun(Class::NONE));
     assert_eq!(decision, Decision::Drop(DropReason::PolicyUnreachable));
 }
 
@@ -239,6 +239,9 @@ fn compressed_sids_are_found_by_their_prefix_and_protected_from_outside() {
     for destination in ["fd5d:ac:b:c:b:d:f046:0", "fd5d:ac:c:b:d:f046::", "fd5d:ac:0:2::e:7:9"] {
         let from_outside = decide("2001:db8:1::1", destination, LINK);
         assert_eq!(from_outside, Decision::Drop(DropReason::SidSourceOutside), "{destination}");
-        assert_eq!(decide(OURS, destination, Origin::Tun), Decision::Drop(DropReason::SidFromTun));
+        assert_eq!(
+            decide(OURS, destination, Origin::Tun(Class::NONE)),
+            Decision::Drop(DropReason::SidFromTun)
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::egress::Egress;
 use super::pipeline::{Pipeline, Turn};
 use super::{Forwarding, Origin, packet};
+use crate::policy::Class;
 use srv6::ip::icmp_error::{self, IcmpError};
 use srv6::ip::icmp_quote::quoted_traveller;
 use srv6::ip::{Ipv4View, Ipv6View, protocol};
@@ -84,7 +85,7 @@ impl Pipeline {
         let Ok(len) = icmp_error::write(error, source, invoking, &mut out) else { return };
         self.counters.icmp_errors.add(1);
         match origin {
-            Origin::Tun => self.deliver_copy(turn, &out[..len]),
+            Origin::Tun(_) => self.deliver_copy(turn, &out[..len]),
             Origin::Link(_) | Origin::Decapsulated(..) | Origin::Node => {
                 self.originate(turn, &out[..len]);
             }
@@ -96,16 +97,16 @@ impl Pipeline {
     pub(super) fn translate_error(&mut self, turn: &mut Turn<'_, impl Egress>, error: &[u8]) {
         let Some(quoted) = quoted_traveller(error) else { return };
         if quoted.error != IcmpError::TimeExceeded {
-            return self.error(turn, quoted.inner_error, quoted.inner, Origin::Tun);
+            return self.error(turn, quoted.inner_error, quoted.inner, Origin::Tun(Class::NONE));
         }
         // The envelope had the traveller's own hop limit, so the traveller's hops have run out, and traceroute gets to
         // see the stop. In ICMPv4 the stop has no address that is known here, so the error looks like all others.
         let source = match packet::next_header_of(quoted.inner) {
             Some(esp::NEXT_HEADER_IPV6) => Some(IpAddr::V6(quoted.reporter)),
-            _ => error_source(turn.forwarding, quoted.inner, Origin::Tun),
+            _ => error_source(turn.forwarding, quoted.inner, Origin::Tun(Class::NONE)),
         };
         let Some(source) = source else { return };
-        self.error_from(turn, IcmpError::TimeExceeded, source, quoted.inner, Origin::Tun);
+        self.error_from(turn, IcmpError::TimeExceeded, source, quoted.inner, Origin::Tun(Class::NONE));
     }
 }
 
@@ -115,9 +116,9 @@ impl Pipeline {
 /// addresses as a source, and for this one it has a route that leads to the TUN.
 fn error_source(forwarding: &Forwarding, invoking: &[u8], origin: Origin) -> Option<IpAddr> {
     match (packet::next_header_of(invoking)?, origin) {
-        (esp::NEXT_HEADER_IPV4, Origin::Tun) => address(invoking.get(16..20)?),
+        (esp::NEXT_HEADER_IPV4, Origin::Tun(_)) => address(invoking.get(16..20)?),
         (esp::NEXT_HEADER_IPV4, _) => Some(forwarding.node_address_v4.into()),
-        (_, Origin::Tun) => address(invoking.get(24..40)?),
+        (_, Origin::Tun(_)) => address(invoking.get(24..40)?),
         (_, _) => Some(forwarding.node_address.into()),
     }
 }

@@ -9,6 +9,7 @@ use super::virtio::VirtioHeader;
 use super::{
     CandidatePath, Decision, DropReason, Forwarding, LinkId, LinkPath, Origin, PolicyPath, decide, packet,
 };
+use crate::policy::Class;
 use srv6::ip::icmp_error::{IcmpError, Unreachable};
 use srv6::ip::{FlowKey, hop_limit};
 use srv6::{FlowSummary, Malformed};
@@ -39,15 +40,15 @@ impl<'a> Way<'a> {
 }
 
 impl Pipeline {
-    /// One frame from the TUN: virtio header and packet or super-packet.
-    pub fn from_tun(&mut self, turn: &mut Turn<'_, impl Egress>, frame: &[u8]) {
+    /// One frame from the TUN of a class: virtio header and packet or super-packet.
+    pub fn from_tun(&mut self, turn: &mut Turn<'_, impl Egress>, class: Class, frame: &[u8]) {
         let Some((header, bytes)) = VirtioHeader::parse(frame) else {
             return self.drop(DropReason::BadOffload, 1);
         };
         match SuperPacket::parse(&header, bytes) {
             Ok(packet) => {
                 self.counters.tun_read.add(packet.count() as u64, bytes.len() as u64);
-                self.steer(turn, &packet, bytes);
+                self.steer(turn, class, &packet, bytes);
             }
             Err(reason) => self.drop(reason, 1),
         }
@@ -55,13 +56,19 @@ impl Pipeline {
 
     /// A complete packet, treated as one from the TUN.
     pub(super) fn packet_from_tun(&mut self, turn: &mut Turn<'_, impl Egress>, bytes: &[u8]) {
-        self.steer(turn, &SuperPacket::plain(bytes), bytes);
+        self.steer(turn, Class::NONE, &SuperPacket::plain(bytes), bytes);
     }
 
-    fn steer(&mut self, turn: &mut Turn<'_, impl Egress>, packet: &SuperPacket<'_>, bytes: &[u8]) {
-        let count = packet.count() as u64;
+    fn steer(
+        &mut self,
+        turn: &mut Turn<'_, impl Egress>,
+        class: Class,
+        packet: &SuperPacket<'_>,
+        bytes: &[u8],
+    ) {
+        let (count, origin) = (packet.count() as u64, Origin::Tun(class));
         let Ok(flow) = FlowKey::parse(bytes) else { return self.drop(DropReason::Malformed, count) };
-        match decide(turn.forwarding, &flow, Origin::Tun) {
+        match decide(turn.forwarding, &flow, origin) {
             Decision::Link { link, policy } => {
                 let policy = policy.and_then(|steered| {
                     let policy = turn.forwarding.policies.get(usize::from(steered.policy.0))?;
@@ -70,15 +77,15 @@ impl Pipeline {
                 let Some(link) = turn.forwarding.link(link) else {
                     return self.drop(DropReason::LinkDown, count);
                 };
-                self.send(turn, Way { link, policy }, packet, bytes, &flow, Origin::Tun);
+                self.send(turn, Way { link, policy }, packet, bytes, &flow, origin);
             }
             Decision::Drop(reason) => {
                 self.drop(reason, count);
                 if reason == DropReason::PolicyUnreachable {
-                    count_unreachable(turn.forwarding, &flow, count);
+                    count_unreachable(turn.forwarding, &flow, class, count);
                 }
                 if let Some(error) = answer_to(reason) {
-                    self.error(turn, error, bytes, Origin::Tun);
+                    self.error(turn, error, bytes, origin);
                 }
             }
             Decision::Local | Decision::LocalSid(_) | Decision::Punt => {
@@ -207,8 +214,8 @@ impl Pipeline {
 }
 
 /// Counts packets at the policy that dropped them.
-fn count_unreachable(forwarding: &Forwarding, flow: &FlowKey, count: u64) {
-    let index = forwarding.steering.classify(flow);
+fn count_unreachable(forwarding: &Forwarding, flow: &FlowKey, class: Class, count: u64) {
+    let index = forwarding.steering.classify(flow, class);
     if let Some(policy) = index.and_then(|index| forwarding.policies.get(usize::from(index.0))) {
         policy.counters.unreachable.add(count);
     }

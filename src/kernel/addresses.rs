@@ -15,6 +15,7 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use super::netlink::{self, Mode, Netlink};
 use super::problem::Problem;
 use super::routes;
+use super::state::DUMMY_IPV4;
 
 /// An address of any interface.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +91,7 @@ fn message(index: u32, address: &IpNet) -> AddressMessage {
     message.header = AddressHeader {
         family: routes::family(address),
         prefix_len: address.prefix_len(),
-        scope: AddressScope::Universe,
+        scope: if address.addr() == DUMMY_IPV4 { AddressScope::Link } else { AddressScope::Universe },
         index,
         ..AddressHeader::default()
     };

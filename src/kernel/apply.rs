@@ -11,10 +11,10 @@ use super::device::{self, Device};
 use super::masquerade::{self, Wanted};
 use super::netlink;
 use super::problem::Problem;
-use super::routes::{self, RouteChange, Scope};
+use super::routes::{self, RouteChange, Scope, Tuns};
 use super::rules::{self, KernelRules};
 use super::setting;
-use super::state::{Family, KernelState, RouteKey, RouteTarget, Rule};
+use super::state::{Family, KernelState, RouteKey, RouteTarget, Rule, Tun};
 
 /// Problems of single routes that are told one by one; more are counted.
 const ROUTE_PROBLEMS: usize = 5;
@@ -23,6 +23,8 @@ const ROUTE_PROBLEMS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Observed {
     device: Option<Device>,
+    /// The TUNs of classes that were found.
+    class_devices: BTreeMap<u8, Device>,
     addresses: BTreeSet<IpNet>,
     /// `None` for a route with our protocol number in a form that we never make.
     routes: BTreeMap<RouteKey, Option<RouteTarget>>,
@@ -42,25 +44,27 @@ impl Kernel {
         }
         let mut observed = match self.observed.take() {
             Some(observed) => observed,
-            None => match self.observe().await {
+            None => match self.observe(&wanted.class_tuns).await {
                 Ok(observed) => observed,
                 Err(error) => return vec![Problem::refused("to show what it has", &error)],
             },
         };
         let mut problems = Vec::new();
         let ipv6 = self.apply_device(wanted, &mut observed, &mut problems).await;
+        self.apply_class_devices(wanted, ipv6, &mut observed, &mut problems).await;
         let mut incomplete = self.apply_routes(wanted, ipv6, &mut observed, &mut problems).await;
         incomplete |= self.apply_rules(wanted, ipv6, &mut observed, &mut problems).await;
         self.host.apply(wanted.forward_ipv4, wanted.forward_ipv6 && ipv6, &wanted.tun.name, &mut problems);
         self.apply_masquerade(wanted, &mut observed, &mut problems).await;
         problems.extend(self.concerns(&observed));
-        if !incomplete && observed.device.is_some() {
+        let devices = observed.device.is_some() && observed.class_devices.len() == wanted.class_tuns.len();
+        if !incomplete && devices {
             self.observed = Some(observed);
         }
         without_repeats(problems)
     }
 
-    async fn observe(&self) -> io::Result<Observed> {
+    async fn observe(&self, class_tuns: &BTreeMap<u8, Tun>) -> io::Result<Observed> {
         let name = self.tun.as_deref().unwrap_or_default();
         let device = if name.is_empty() { None } else { device::find(&self.netlink, name).await? };
         let index = device.as_ref().map(|device| device.index);
@@ -68,11 +72,19 @@ impl Kernel {
             Some(index) => self.device_addresses(index).await?,
             None => BTreeSet::new(),
         };
+        let mut class_devices = BTreeMap::new();
+        for (class, tun) in class_tuns {
+            if let Some(found) = device::find(&self.netlink, &tun.name).await? {
+                class_devices.insert(*class, found);
+            }
+        }
         let ours = routes::dump(&self.netlink, Scope::Protocol(self.claim.protocol)).await?;
+        let tuns = tuns(device.as_ref(), &class_devices);
         Ok(Observed {
             device,
+            class_devices,
             addresses,
-            routes: ours.into_iter().map(|route| (route.key, route.target(index.unwrap_or(0)))).collect(),
+            routes: ours.into_iter().map(|route| (route.key, route.target(&tuns))).collect(),
             rules: rules::dump(&self.netlink, &self.claim).await?,
             shared_tables: routes::shared_tables(&self.netlink, &self.claim).await?,
             masquerade: None,
@@ -111,6 +123,32 @@ impl Kernel {
         ipv6
     }
 
+    /// The TUNs of classes: those that came since are looked up, those that went are forgotten.
+    async fn apply_class_devices(
+        &self,
+        wanted: &KernelState,
+        ipv6: bool,
+        observed: &mut Observed,
+        problems: &mut Vec<Problem>,
+    ) {
+        observed.class_devices.retain(|class, _| wanted.class_tuns.contains_key(class));
+        for (class, tun) in &wanted.class_tuns {
+            if !observed.class_devices.contains_key(class) {
+                match device::find(&self.netlink, &tun.name).await {
+                    Ok(Some(found)) => {
+                        observed.class_devices.insert(*class, found);
+                    }
+                    Ok(None) => problems.push(Problem::NoTun { name: tun.name.clone() }),
+                    Err(error) => problems.push(Problem::refused(format!("to show {}", tun.name), &error)),
+                }
+            }
+            if let Some(device) = observed.class_devices.get_mut(class) {
+                device::configure(&self.netlink, device, tun, problems).await;
+                device::apply_settings(&tun.name, ipv6, problems);
+            }
+        }
+    }
+
     /// Returns whether something could not be done.
     async fn apply_routes(
         &self,
@@ -119,14 +157,14 @@ impl Kernel {
         observed: &mut Observed,
         problems: &mut Vec<Problem>,
     ) -> bool {
-        let tun = observed.device.as_ref().map(|device| device.index);
+        let tuns = tuns(observed.device.as_ref(), &observed.class_devices);
         let possible = |key: &RouteKey, target: &RouteTarget| {
             (ipv6 || Family::of(&key.destination) == Family::V4)
-                && (tun.is_some() || !matches!(target, RouteTarget::Tun { .. }))
+                && target.tun().is_none_or(|tun| tuns.contains_key(&tun))
         };
         let routes = wanted.routes.iter().filter(|(key, target)| possible(key, target));
         let routes = routes.map(|(key, target)| (*key, *target)).collect();
-        let changes = routes::difference(&self.claim, &observed.routes, &routes, tun.unwrap_or(0));
+        let changes = routes::difference(&self.claim, &observed.routes, &routes, &tuns);
         self.change_routes(changes, &mut observed.routes, problems).await
     }
 
@@ -230,7 +268,7 @@ impl Kernel {
     pub(super) async fn remove_everything(&mut self) -> Vec<Problem> {
         self.observed = None;
         let mut problems = Vec::new();
-        match self.observe().await {
+        match self.observe(&BTreeMap::new()).await {
             Ok(observed) => self.remove(observed, &mut problems).await,
             Err(error) => problems.push(Problem::refused("to show what it has", &error)),
         }
@@ -253,13 +291,18 @@ impl Kernel {
             failures.push(Problem::refused("to show its rules", &error));
         }
         problems.append(&mut failures);
-        let changes = routes::difference(&self.claim, &observed.routes, &BTreeMap::new(), 0);
+        let changes = routes::difference(&self.claim, &observed.routes, &BTreeMap::new(), &Tuns::new());
         self.change_routes(changes, &mut observed.routes, problems).await;
         if let Some(device) = observed.device {
             addresses::apply(&self.netlink, device.index, &observed.addresses, &BTreeSet::new(), problems)
                 .await;
         }
     }
+}
+
+fn tuns(device: Option<&Device>, classes: &BTreeMap<u8, Device>) -> Tuns {
+    let classes = classes.iter().map(|(class, device)| (*class, device.index));
+    device.map(|device| (0, device.index)).into_iter().chain(classes).collect()
 }
 
 /// Runs `work` where it may wait for another program.

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //!  prio  rule                        looks up
+//!    89  iif … fwmark …               class table: packets of two classes at once
 //!    90  fwmark OURS                 main (configurable): our own UDP never enters anybody's tunnel
+//!    91  iif …, or fwmark …          class table: as the policy table, but → TUN of the class, since a packet
+//!                                    that is read from a TUN shows neither. Before the mesh routes, therefore
 //!    92  everything                  overlay table: mesh prefixes → TUN, throw for connected networks and
 //!                                    for peers' underlay addresses; never a default route
 //!    93  from <policy source> [to …] policy table: destinations that no mesh route covers (0.0.0.0/0 …)
@@ -33,7 +36,10 @@ mod tests;
 mod watch;
 
 pub use problem::Problem;
-pub use state::{Claim, Family, KernelState, Mark, Masquerade, RouteKey, RouteTarget, Rule, Selector, Tun};
+pub use state::{
+    Claim, DUMMY_IPV4, Family, KernelState, Mark, Masquerade, RouteKey, RouteTarget, Rule, Selector, Tun,
+    class_tun_name,
+};
 pub use watch::{Change, Changes};
 
 use std::io;

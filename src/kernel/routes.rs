@@ -16,6 +16,9 @@ use super::state::{Claim, RouteKey, RouteTarget};
 /// The kernel's table `local`, which holds its own addresses.
 pub(super) const LOCAL_TABLE: u32 = 255;
 
+/// The TUNs that are there, with their interface indices: those of classes by class, and that of all others as 0.
+pub(super) type Tuns = BTreeMap<u8, u32>;
+
 /// A route as the kernel shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KernelRoute {
@@ -29,10 +32,14 @@ pub(super) struct KernelRoute {
 
 impl KernelRoute {
     /// The route as one of ours; `None` for a form that we never make.
-    pub(super) fn target(&self, tun: u32) -> Option<RouteTarget> {
+    pub(super) fn target(&self, tuns: &Tuns) -> Option<RouteTarget> {
         match self.kind {
-            RouteType::Unicast if self.interface == Some(tun) && !self.gateway => {
-                Some(RouteTarget::Tun { source: self.source })
+            RouteType::Unicast if !self.gateway => {
+                let source = self.source;
+                match tuns.iter().find(|(_, index)| self.interface == Some(**index))? {
+                    (0, _) => Some(RouteTarget::Tun { source }),
+                    (class, _) => Some(RouteTarget::ClassTun { class: *class, source }),
+                }
             }
             RouteType::Throw => Some(RouteTarget::Throw),
             RouteType::Unreachable => Some(RouteTarget::Unreachable),
@@ -41,14 +48,15 @@ impl KernelRoute {
     }
 }
 
-/// The message that adds `key` → `target`.
-pub(super) fn message(claim: &Claim, key: &RouteKey, target: RouteTarget, tun: u32) -> RouteMessage {
+/// The message that adds `key` → `target`. The target's TUN must be there.
+pub(super) fn message(claim: &Claim, key: &RouteKey, target: RouteTarget, tuns: &Tuns) -> RouteMessage {
     let mut message = bare(claim, key);
     match target {
-        RouteTarget::Tun { source } => {
+        RouteTarget::Tun { source } | RouteTarget::ClassTun { source, .. } => {
             message.header.kind = RouteType::Unicast;
             message.header.scope = scope(key);
-            message.attributes.push(RouteAttribute::Oif(tun));
+            let index = target.tun().and_then(|tun| tuns.get(&tun)).copied().unwrap_or_default();
+            message.attributes.push(RouteAttribute::Oif(index));
             if let Some(source) = source {
                 message.attributes.push(RouteAttribute::PrefSource(source.into()));
             }
@@ -189,12 +197,12 @@ pub(super) fn difference(
     claim: &Claim,
     observed: &BTreeMap<RouteKey, Option<RouteTarget>>,
     wanted: &BTreeMap<RouteKey, RouteTarget>,
-    tun: u32,
+    tuns: &Tuns,
 ) -> Vec<RouteChange> {
     let mut changes = Vec::new();
     for (key, target) in wanted {
         if observed.get(key) != Some(&Some(*target)) {
-            let request = (RouteNetlinkMessage::NewRoute(message(claim, key, *target, tun)), Mode::Replace);
+            let request = (RouteNetlinkMessage::NewRoute(message(claim, key, *target, tuns)), Mode::Replace);
             changes.push(RouteChange { key: *key, target: Some(*target), request });
         }
     }
@@ -216,8 +224,9 @@ pub(super) struct RouteChange {
 
 /// Tables of ours in which somebody else has routes.
 pub(super) async fn shared_tables(netlink: &Netlink, claim: &Claim) -> io::Result<BTreeSet<u32>> {
+    let tables = [claim.overlay_table, claim.policy_table];
     let mut shared = BTreeSet::new();
-    for table in [claim.overlay_table, claim.policy_table] {
+    for table in tables {
         if dump(netlink, Scope::Table(table)).await?.iter().any(|route| route.protocol != claim.protocol) {
             shared.insert(table);
         }
@@ -243,12 +252,17 @@ mod tests {
             (key("0.0.0.0/0", HOLD_METRIC), RouteTarget::Unreachable),
             (key("::/0", HOLD_METRIC), RouteTarget::Unreachable),
             (key("fd5d:ac:1::/64", TUN_METRIC), RouteTarget::Tun { source: None }),
+            (key("fd5d:ac:2::/64", TUN_METRIC), RouteTarget::ClassTun { class: 3, source: None }),
+            (key("10.5.0.0/16", TUN_METRIC), RouteTarget::ClassTun { class: 3, source }),
             (key("192.0.2.1/32", 10), RouteTarget::Throw),
         ] {
-            let route = parse(&message(&claim, &key, target, 7)).unwrap();
+            let tuns = Tuns::from([(0, 7), (3, 9)]);
+            let route = parse(&message(&claim, &key, target, &tuns)).unwrap();
             assert_eq!(route.key, key);
             assert_eq!(route.protocol, claim.protocol);
-            assert_eq!(route.target(7), Some(target));
+            assert_eq!(route.target(&tuns), Some(target));
+            let gone = route.target(&Tuns::new());
+            assert_eq!(gone, Some(target).filter(|target| target.tun().is_none()), "another device");
         }
     }
 
@@ -266,7 +280,7 @@ mod tests {
             (key("10.3.0.0/16", TUN_METRIC), target),
             (key("10.4.0.0/16", TUN_METRIC), target),
         ]);
-        let changes = difference(&claim, &observed, &wanted, 7);
+        let changes = difference(&claim, &observed, &wanted, &Tuns::from([(0, 7)]));
         let summary: Vec<_> = changes
             .iter()
             .map(|change| (change.key.destination.to_string(), change.target.is_some()))
@@ -277,8 +291,13 @@ mod tests {
         );
         let same = BTreeMap::from([(key("10.1.0.0/16", TUN_METRIC), Some(target))]);
         assert!(
-            difference(&claim, &same, &BTreeMap::from([(key("10.1.0.0/16", TUN_METRIC), target)]), 7)
-                .is_empty()
+            difference(
+                &claim,
+                &same,
+                &BTreeMap::from([(key("10.1.0.0/16", TUN_METRIC), target)]),
+                &Tuns::from([(0, 7)])
+            )
+            .is_empty()
         );
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct KernelRules {
 impl KernelRules {
     /// The problem of a rule for local addresses behind ours, if there is one.
     pub(super) fn late_local(&self, claim: &Claim) -> Option<Problem> {
-        let ours = claim.underlay_priority.min(claim.overlay_priority).min(claim.policy_priority);
+        let ours = claim.first_priority();
         let late = self.local.values().copied().find(|priority| *priority > ours)?;
         Some(Problem::LateLocalRule { priority: late, ours })
     }

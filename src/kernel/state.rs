@@ -4,7 +4,7 @@
 //! compares it with what the kernel has and changes only the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 
@@ -15,6 +15,14 @@ pub const THROW_METRIC: u32 = 10;
 pub const TUN_METRIC: u32 = 100;
 /// Metric of the unreachable routes that stand behind the TUN routes of `if_unreachable: drop` policies.
 pub const HOLD_METRIC: u32 = 200;
+
+/// The address of a TUN whose node has no IPv4 address (RFC 7600 §4.8), where classes of traffic need one: a kernel that
+/// filters by reverse path finds another TUN on the way back, and takes this for a mistake unless the TUN has an
+/// address. It has link scope, so nobody sends from it.
+pub const DUMMY_IPV4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
+
+/// The highest number of a class ([`crate::policy::Class::MOST`]).
+const MOST_CLASSES: u8 = 16;
 
 /// The numbers that are ours on this host; all of them can be configured.
 ///
@@ -41,6 +49,34 @@ pub struct Claim {
     pub mark: Mark,
     /// Name of our nftables table, family `inet`.
     pub nft_table: String,
+}
+
+impl Claim {
+    /// Priority of the rules that feed the TUNs of classes: between our own datagrams and the mesh routes.
+    fn class_priority(&self) -> u32 {
+        self.underlay_priority.saturating_add(1)
+    }
+
+    /// Priority of the rules for packets of two classes at once. They name a mark that is not ours.
+    fn both_classes_priority(&self) -> u32 {
+        self.underlay_priority.saturating_sub(1)
+    }
+
+    /// The lowest of our priorities.
+    pub(super) fn first_priority(&self) -> u32 {
+        self.both_classes_priority().min(self.overlay_priority).min(self.policy_priority)
+    }
+
+    /// Routing table of a class, numbered from 1: behind the policy table.
+    fn class_table(&self, class: u8) -> u32 {
+        self.policy_table.saturating_add(u32::from(class))
+    }
+
+    /// Whether a table is ours.
+    pub(super) fn owns_table(&self, table: u32) -> bool {
+        let classes = self.class_table(1)..=self.class_table(MOST_CLASSES);
+        table == self.overlay_table || table == self.policy_table || classes.contains(&table)
+    }
 }
 
 impl Default for Claim {
@@ -115,6 +151,17 @@ impl Tun {
     }
 }
 
+/// Name of the TUN that packets of a class are read from.
+pub fn class_tun_name(tun: &str, class: u8) -> String {
+    format!("{tun}-{class}")
+}
+
+/// Whether `name` is that of the TUN of a class.
+pub(super) fn is_class_tun(tun: &str, name: &str) -> bool {
+    let number = name.strip_prefix(tun).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|number| number.parse().is_ok_and(|number| (1..=MOST_CLASSES).contains(&number)))
+}
+
 /// What identifies a route: the kernel holds at most one of ours per key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteKey {
@@ -134,10 +181,28 @@ pub enum RouteTarget {
         /// Source address for packets that this host originates itself.
         source: Option<IpAddr>,
     },
+    /// Into the TUN of a class.
+    ClassTun {
+        /// The class, from 1.
+        class: u8,
+        /// As with the TUN.
+        source: Option<IpAddr>,
+    },
     /// Not in this table: the next rule decides.
     Throw,
     /// Answered with an ICMP unreachable.
     Unreachable,
+}
+
+impl RouteTarget {
+    /// The TUN that it needs: 0 for the one of packets without class.
+    pub(super) fn tun(self) -> Option<u8> {
+        match self {
+            Self::Tun { .. } => Some(0),
+            Self::ClassTun { class, .. } => Some(class),
+            Self::Throw | Self::Unreachable => None,
+        }
+    }
 }
 
 /// What a rule matches; an empty selector matches everything.
@@ -179,6 +244,8 @@ pub struct KernelState {
     claim: Claim,
     /// The TUN device.
     pub tun: Tun,
+    /// The TUNs of classes, by class. They have no addresses.
+    pub class_tuns: BTreeMap<u8, Tun>,
     /// Our routes.
     pub routes: BTreeMap<RouteKey, RouteTarget>,
     /// Our rules.
@@ -212,6 +279,7 @@ impl KernelState {
         Self {
             claim: claim.clone(),
             tun,
+            class_tuns: BTreeMap::new(),
             routes: BTreeMap::new(),
             rules,
             masquerade: None,
@@ -230,7 +298,10 @@ impl KernelState {
     /// Leaves `destination` to the host's own tables, in spite of any shorter mesh or policy route: for
     /// connected networks and for the underlay addresses of peers.
     pub fn add_throw(&mut self, destination: IpNet) {
-        for table in [self.claim.overlay_table, self.claim.policy_table] {
+        let classes = self.class_tuns.keys().map(|class| self.claim.class_table(*class));
+        let tables: Vec<u32> =
+            [self.claim.overlay_table, self.claim.policy_table].into_iter().chain(classes).collect();
+        for table in tables {
             self.add_route(table, destination, THROW_METRIC, RouteTarget::Throw);
         }
     }
@@ -251,6 +322,38 @@ impl KernelState {
             table,
         });
         self.add_route(table, to, TUN_METRIC, RouteTarget::Tun { source: None });
+        if hold {
+            self.add_route(table, to, HOLD_METRIC, RouteTarget::Unreachable);
+        }
+    }
+
+    /// Adds a class: packets with this mark, from this interface, or both, have a TUN of their own. Call it before
+    /// [`add_throw`](Self::add_throw).
+    pub fn add_class(&mut self, class: u8) {
+        let Tun { name, mtu, gso_max_size, .. } = &self.tun;
+        let (name, mtu, gso_max_size) = (class_tun_name(name, class), *mtu, *gso_max_size);
+        self.class_tuns.insert(class, Tun { name, mtu, gso_max_size, addresses: BTreeSet::new() });
+    }
+
+    /// As [`add_steering`](Self::add_steering), for those packets of a class only, which the rest of `selector` tells.
+    /// These packets don't come to the TUN that all others use, even where a mesh route leads there.
+    pub fn add_class_steering(
+        &mut self,
+        class: u8,
+        selector: Selector,
+        [from, to]: [IpNet; 2],
+        source: Option<IpAddr>,
+        hold: bool,
+    ) {
+        if Family::of(&from) != Family::of(&to) {
+            return;
+        }
+        let table = self.claim.class_table(class);
+        let both = selector.mark.is_some() && selector.incoming.is_some();
+        let priority = if both { self.claim.both_classes_priority() } else { self.claim.class_priority() };
+        let selector = Selector { from: proper(from), to: proper(to), ..selector };
+        self.rules.insert(Rule { family: Family::of(&from), priority, selector, table });
+        self.add_route(table, to, TUN_METRIC, RouteTarget::ClassTun { class, source });
         if hold {
             self.add_route(table, to, HOLD_METRIC, RouteTarget::Unreachable);
         }

@@ -374,7 +374,7 @@ fn a_late_local_rule_is_told() {
         prepare("ip rule delete pref 0");
         // IPv6 still has its rule at 0, which does not hide the problem.
         let _tun = tun();
-        let late = Problem::LateLocalRule { priority: 32765, ours: 90 };
+        let late = Problem::LateLocalRule { priority: 32765, ours: 89 };
         assert_eq!(kernel().apply(&state()).await, [late]);
     });
 }

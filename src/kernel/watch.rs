@@ -18,7 +18,7 @@ use rtnetlink::packet_route::rule::{RuleAttribute, RuleMessage};
 use super::device;
 use super::netlink::Netlink;
 use super::routes::{self, LOCAL_TABLE};
-use super::state::Claim;
+use super::state::{Claim, is_class_tun};
 
 /// Changes that follow each other within this time are one.
 const QUIET: Duration = Duration::from_millis(100);
@@ -163,6 +163,12 @@ impl Changes {
             self.tun_index = (named && exists).then_some(link.header.index);
             return Change { ours: true, ..Change::default() };
         }
+        if link.attributes.iter().any(|attribute| match attribute {
+            LinkAttribute::IfName(name) => is_class_tun(&self.tun, name),
+            _ => false,
+        }) {
+            return Change { ours: !exists, ..Change::default() };
+        }
         Change { links: true, ..Change::default() }
     }
 
@@ -178,7 +184,7 @@ impl Changes {
         if route.protocol == self.claim.protocol {
             return Change { ours: !exists, ..Change::default() };
         }
-        let own_table = [self.claim.overlay_table, self.claim.policy_table].contains(&route.key.table);
+        let own_table = self.claim.owns_table(route.key.table);
         let of_tun = route.interface.is_some() && route.interface == self.tun_index;
         Change {
             ours: own_table,

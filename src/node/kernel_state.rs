@@ -3,7 +3,8 @@
 use super::publish::own_ipv4;
 use super::{Node, PolicyRuntime};
 use crate::config::settings::{IfUnreachable, KernelSettings, Settings};
-use crate::kernel::{Claim, KernelState, Mark, Masquerade, Tun};
+use crate::kernel::{Claim, DUMMY_IPV4, KernelState, Mark, Masquerade, Selector, Tun};
+use crate::policy::{Class, Membership};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -37,7 +38,13 @@ impl Node {
         let mut tun = Tun::new(settings.kernel.tun.clone(), u32::from(settings.kernel.tun_mtu));
         tun.addresses.extend(settings.addresses.iter().copied());
         tun.addresses.extend(self.own_address().map(IpAddr::V6));
+        if self.classes.iter().next().is_some() && own_ipv4(settings).is_none() {
+            tun.addresses.insert(DUMMY_IPV4);
+        }
         let mut state = KernelState::new(&claim(&settings.kernel), tun);
+        for (class, _) in self.classes.iter() {
+            state.add_class(class.0);
+        }
         // What was lost lately still comes to us, to be refused: the host's default route would let it out.
         for prefix in self.routes.keys().chain(&self.held) {
             state.add_mesh_route(*prefix, self.source_for(prefix));
@@ -49,9 +56,16 @@ impl Node {
             state.add_throw(address);
         }
         for (policy, runtime) in settings.policies.iter().zip(&self.policies) {
-            for from in &policy.from {
-                for to in &policy.to {
-                    state.add_steering(*from, *to, holds(runtime));
+            let networks = policy.from.iter().flat_map(|from| policy.to.iter().map(move |to| [*from, *to]));
+            for [from, to] in networks {
+                if policy.membership.is_everything() {
+                    state.add_steering(from, to, holds(runtime));
+                    continue;
+                }
+                for (class, membership) in self.classes_within(&policy.membership) {
+                    let source = self.source_for(&to);
+                    let selector = selector(membership);
+                    state.add_class_steering(class.0, selector, [from, to], source, holds(runtime));
                 }
             }
         }
@@ -64,12 +78,26 @@ impl Node {
         state
     }
 
+    /// The classes whose packets all belong to this one.
+    fn classes_within<'a>(&'a self, wide: &'a Membership) -> impl Iterator<Item = (Class, &'a Membership)> {
+        self.classes.iter().filter(|(_, class)| wide.includes(class))
+    }
+
     /// The source address of this host's own packets into the mesh.
     fn source_for(&self, prefix: &IpNet) -> Option<IpAddr> {
         match prefix {
             IpNet::V4(_) => own_ipv4(&self.settings).map(IpAddr::V4),
             IpNet::V6(_) => self.own_address().map(IpAddr::V6),
         }
+    }
+}
+
+/// By what the kernel knows packets of a class.
+fn selector(membership: &Membership) -> Selector {
+    Selector {
+        mark: membership.fwmark.map(|value| Mark { value, mask: u32::MAX }),
+        incoming: membership.ingress.clone(),
+        ..Selector::default()
     }
 }
 

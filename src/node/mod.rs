@@ -41,7 +41,7 @@ use crate::config::settings::{Family, Settings};
 use crate::control::{Reply, Request};
 use crate::forwarding::{Down, Forwarding, LinkId, Punt, Stranger};
 use crate::kernel::KernelState;
-use crate::policy::SteeringTable;
+use crate::policy::{ClassTable, SteeringTable};
 use crate::telemetry::Health;
 use ikev2::Signer;
 use ipnet::IpNet;
@@ -103,6 +103,8 @@ pub struct Node {
     policies: Vec<PolicyRuntime>,
     /// Keys of signed segment lists.
     hmac_keys: HmacKeys,
+    /// Classes of traffic that have a TUN of their own.
+    classes: ClassTable,
     /// The policies as the data path classifies by them.
     steering: SteeringTable,
     probes: Probes,
@@ -142,6 +144,7 @@ impl Node {
         ike_config.wall_clock = startup.wall_clock;
         let ike = ikev2::Endpoint::new(ike_config, child_rng(&mut rng));
         let babel = routing::new_router(&settings, startup.seqno, child_rng(&mut rng), now)?;
+        let classes = reconfigure::classes(&settings, &ClassTable::default());
         let probe_identifier = (rng.next_u32() >> 16) as u16;
         let mut node = Self {
             epoch: now,
@@ -155,7 +158,8 @@ impl Node {
             held: BTreeSet::new(),
             policies: policy_paths::compile(&settings),
             hmac_keys: HmacKeys::new(startup.hmac_keys),
-            steering: SteeringTable::compile(&publish::rules(&settings)),
+            steering: SteeringTable::compile(&publish::rules(&settings, &classes)),
+            classes,
             probes: Probes::new(probe_identifier),
             introductions: introduction::Introductions::default(),
             connected: Vec::new(),
@@ -192,6 +196,11 @@ impl Node {
     /// The sockets that the driver must open, in this order.
     pub fn sockets(&self) -> &SocketPlan {
         &self.sockets
+    }
+
+    /// The classes of traffic that the driver must open a TUN for.
+    pub fn classes(&self) -> &ClassTable {
+        &self.classes
     }
 
     /// Whether a link runs over IPv4.

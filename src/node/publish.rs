@@ -6,7 +6,7 @@ use crate::config::settings;
 use crate::forwarding::{
     Forwarding, InboundEntry, LinkPath, Local, LocalAddresses, NextHop, PrefixTable, SidSpace, SpiTable,
 };
-use crate::policy::Rule;
+use crate::policy::{ClassTable, Rule};
 use ipnet::{IpNet, Ipv6Net};
 use srv6::hmac::Requirement;
 use srv6::{Behaviour, CompressedSid, Flavours, LocalSids};
@@ -128,7 +128,7 @@ fn link_path(link: &Link, hmac: Requirement) -> Option<LinkPath> {
 }
 
 /// The policies as the classifier sees them, in file order.
-pub(super) fn rules(settings: &settings::Settings) -> Vec<Rule> {
+pub(super) fn rules(settings: &settings::Settings, classes: &ClassTable) -> Vec<Rule> {
     settings
         .policies
         .iter()
@@ -140,6 +140,8 @@ pub(super) fn rules(settings: &settings::Settings) -> Vec<Rule> {
             source_ports: policy.source_ports.clone(),
             destination_ports: policy.ports.clone(),
             dscp: policy.dscp.clone(),
+            membership: policy.membership.clone(),
+            classes: classes.within(&policy.membership),
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use super::{Node, NodeEvent, policy_paths, publish, routing, security};
 use crate::config::diff::Changes;
 use crate::config::settings::Settings;
 use crate::forwarding::{LinkId, SocketIndex};
-use crate::policy::SteeringTable;
+use crate::policy::{ClassTable, SteeringTable};
 use babel::{InterfaceId, Prefix};
 use ikev2::ConnectionId;
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub struct Reconfiguration {
     settings: Settings,
     changes: Changes,
     sockets: SocketChange,
+    classes: ClassTable,
 }
 
 impl Reconfiguration {
@@ -33,6 +34,11 @@ impl Reconfiguration {
     /// The settings after the change.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The classes after the change: those that the node did not have must have a TUN before [`Node::reconfigure`].
+    pub fn classes(&self) -> &ClassTable {
+        &self.classes
     }
 
     /// Sockets that must be open before [`Node::reconfigure`].
@@ -71,12 +77,14 @@ impl Node {
         };
         let sockets =
             self.sockets.updated(&settings).map_err(|reason| format!("{reason}: this needs a restart"))?;
-        Ok(Reconfiguration { settings, changes, sockets })
+        let classes = classes(&settings, &self.classes);
+        Ok(Reconfiguration { settings, changes, sockets, classes })
     }
 
     /// Run on other settings from now on. Returns the sockets to close: [`Self::release_socket`] says when.
     pub fn reconfigure(&mut self, plan: Reconfiguration, now: Instant) -> Vec<SocketIndex> {
-        let Reconfiguration { settings, changes, sockets } = plan;
+        let Reconfiguration { settings, changes, sockets, classes } = plan;
+        self.classes = classes;
         self.sockets = sockets.plan;
         let old = std::mem::replace(&mut self.settings, settings);
         if changes.is_empty() {
@@ -215,8 +223,13 @@ impl Node {
                 policy.take_over(old.swap_remove(index));
             }
         }
-        self.steering = SteeringTable::compile(&publish::rules(&self.settings));
+        self.steering = SteeringTable::compile(&publish::rules(&self.settings, &self.classes));
     }
+}
+
+/// The classes that policies ask for; those that are known keep their numbers.
+pub(super) fn classes(settings: &Settings, known: &ClassTable) -> ClassTable {
+    known.updated(settings.policies.iter().map(|policy| &policy.membership))
 }
 
 /// Whether a link's traffic goes to the address that was configured before, not to one that the peer came from.

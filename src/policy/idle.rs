@@ -78,6 +78,7 @@ fn impossible(rule: &Rule) -> Option<IdleReason> {
 /// Whether `earlier` takes everything that `later` takes, part by part.
 fn covers(earlier: &Rule, later: &Rule) -> bool {
     covers_networks(earlier, later)
+        && earlier.membership.includes(&later.membership)
         && (earlier.protocol.is_none() || earlier.protocol == later.protocol)
         && covers_ports(&earlier.source_ports, &later.source_ports)
         && covers_ports(&earlier.destination_ports, &later.destination_ports)

@@ -1,5 +1,6 @@
 //! What a rule says to a packet.
 
+use super::Membership;
 use ipnet::IpNet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -21,6 +22,8 @@ pub enum RuleOutcome {
     DestinationPort(Vec<RangeInclusive<u16>>),
     /// Another DSCP.
     Dscp(Vec<u8>),
+    /// Came in by another interface, or with another mark.
+    Class(Membership),
 }
 
 impl RuleOutcome {
@@ -41,6 +44,7 @@ impl fmt::Display for RuleOutcome {
             Self::SourcePort(ranges) => write!(f, "source port is not in {}", list_ranges(ranges)),
             Self::DestinationPort(ranges) => write!(f, "port is not in {}", list_ranges(ranges)),
             Self::Dscp(values) => write!(f, "DSCP is not {}", list(values)),
+            Self::Class(membership) => write!(f, "did not come in {membership}"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a policy matches.
 
+use super::{Class, Membership};
 use ipnet::IpNet;
 use std::ops::RangeInclusive;
 
@@ -36,4 +37,8 @@ pub struct Rule {
     pub destination_ports: Vec<RangeInclusive<u16>>,
     /// DSCP values.
     pub dscp: Vec<u8>,
+    /// By which interface and with which mark packets must have come.
+    pub membership: Membership,
+    /// The classes of these packets. Not looked at where the membership is everything.
+    pub classes: Vec<Class>,
 }

@@ -2,7 +2,7 @@
 
 use super::axis::{Accepts, Axis};
 use super::rule_set::{Interner, RuleSet, RuleSets, SweptSet};
-use super::{PolicyIndex, Rule, RuleOutcome};
+use super::{Class, PolicyIndex, Rule, RuleOutcome};
 use ipnet::IpNet;
 use srv6::ip::{FlowKey, protocol};
 use std::net::IpAddr;
@@ -23,6 +23,7 @@ struct Compiled {
     source_port: PortAxis,
     destination_port: PortAxis,
     dscp: Axis<u8>,
+    class: Axis<u8>,
 }
 
 /// The parts of a packet in the order in which `explain` names them.
@@ -31,7 +32,8 @@ const DESTINATION: usize = 1;
 const PROTOCOL: usize = 2;
 const SOURCE_PORT: usize = 3;
 const DESTINATION_PORT: usize = 4;
-const PARTS: usize = 6;
+const DSCP: usize = 5;
+const PARTS: usize = 7;
 
 impl SteeringTable {
     /// Compiles rules; the position is the [`PolicyIndex`], so that only the first 65,536 count.
@@ -44,22 +46,22 @@ impl SteeringTable {
     /// The first rule that matches.
     #[inline]
     #[must_use]
-    pub fn classify(&self, flow: &FlowKey) -> Option<PolicyIndex> {
-        self.0.as_deref()?.first_match(flow, 0)
+    pub fn classify(&self, flow: &FlowKey, class: Class) -> Option<PolicyIndex> {
+        self.0.as_deref()?.first_match(flow, class, 0)
     }
 
     /// The first rule after `previous` that matches.
     #[must_use]
-    pub fn classify_after(&self, flow: &FlowKey, previous: PolicyIndex) -> Option<PolicyIndex> {
-        self.0.as_deref()?.first_match(flow, previous.place() + 1)
+    pub fn classify_after(&self, flow: &FlowKey, class: Class, previous: PolicyIndex) -> Option<PolicyIndex> {
+        self.0.as_deref()?.first_match(flow, class, previous.place() + 1)
     }
 
     /// What each rule says, up to and with the first that matches: the very sets that [`classify`](Self::classify)
     /// intersects, one rule at a time.
     #[must_use]
-    pub fn explain(&self, flow: &FlowKey) -> Vec<(PolicyIndex, RuleOutcome)> {
+    pub fn explain(&self, flow: &FlowKey, class: Class) -> Vec<(PolicyIndex, RuleOutcome)> {
         let Some(compiled) = self.0.as_deref() else { return Vec::new() };
-        let accepted = compiled.accepted_by(flow);
+        let accepted = compiled.accepted_by(flow, class);
         let mut verdicts = Vec::new();
         for (place, rule) in compiled.rules.iter().enumerate() {
             let outcome = compiled.outcome(&accepted, place, rule);
@@ -90,18 +92,19 @@ impl Compiled {
             source_port: PortAxis::compile(rules, |rule| &rule.source_ports, &mut interner),
             destination_port: PortAxis::compile(rules, |rule| &rule.destination_ports, &mut interner),
             dscp: Axis::compile(&each(rules, accepted_dscp), &mut interner),
+            class: Axis::compile(&each(rules, accepted_classes), &mut interner),
             sets: interner.finish(),
         }
     }
 
     #[inline]
-    fn first_match(&self, flow: &FlowKey, from: usize) -> Option<PolicyIndex> {
-        PolicyIndex::at(self.sets.first_common(&self.accepted_by(flow), from)?)
+    fn first_match(&self, flow: &FlowKey, class: Class, from: usize) -> Option<PolicyIndex> {
+        PolicyIndex::at(self.sets.first_common(&self.accepted_by(flow, class), from)?)
     }
 
     /// For each part of the packet the rules that accept it.
     #[inline]
-    fn accepted_by(&self, flow: &FlowKey) -> [RuleSet; PARTS] {
+    fn accepted_by(&self, flow: &FlowKey, class: Class) -> [RuleSet; PARTS] {
         let source_port = flow.ports.map(|(source, _)| source);
         let destination_port = flow.ports.map(|(_, destination)| destination);
         [
@@ -111,6 +114,7 @@ impl Compiled {
             self.source_port.lookup(source_port, flow),
             self.destination_port.lookup(destination_port, flow),
             self.dscp.lookup(flow.dscp),
+            self.class.lookup(class.0),
         ]
     }
 
@@ -122,7 +126,8 @@ impl Compiled {
             Some(PROTOCOL) => RuleOutcome::Protocol(rule.protocol.unwrap_or_default()),
             Some(SOURCE_PORT) => RuleOutcome::SourcePort(rule.source_ports.clone()),
             Some(DESTINATION_PORT) => RuleOutcome::DestinationPort(rule.destination_ports.clone()),
-            Some(_) => RuleOutcome::Dscp(rule.dscp.clone()),
+            Some(DSCP) => RuleOutcome::Dscp(rule.dscp.clone()),
+            Some(_) => RuleOutcome::Class(rule.membership.clone()),
         }
     }
 }
@@ -205,6 +210,13 @@ fn of_list<T, V>(list: &[T], range: impl Fn(&T) -> Option<(V, V)>) -> Accepts<V>
 
 fn accepted_protocols(rule: &Rule) -> Accepts<u8> {
     rule.protocol.map_or(Accepts::Anything, |protocol| Accepts::Ranges(vec![(protocol, protocol)]))
+}
+
+fn accepted_classes(rule: &Rule) -> Accepts<u8> {
+    if rule.membership.is_everything() {
+        return Accepts::Anything;
+    }
+    Accepts::Ranges(rule.classes.iter().map(|class| (class.0, class.0)).collect())
 }
 
 fn accepted_dscp(rule: &Rule) -> Accepts<u8> {

@@ -1,10 +1,11 @@
 use super::*;
+use crate::policy::{ClassTable, Membership};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The meaning of a rule, one comparison after the other.
-fn reference(rule: &Rule, flow: &FlowKey) -> bool {
+fn reference(rule: &Rule, flow: &FlowKey, packet: &Membership) -> bool {
     let within = |networks: &[IpNet], address: IpAddr| {
         networks.is_empty() || networks.iter().any(|network| network.contains(&address))
     };
@@ -20,6 +21,7 @@ fn reference(rule: &Rule, flow: &FlowKey) -> bool {
         && port_fits(&rule.source_ports, flow.ports.map(|ports| ports.0))
         && port_fits(&rule.destination_ports, flow.ports.map(|ports| ports.1))
         && (rule.dscp.is_empty() || rule.dscp.contains(&flow.dscp))
+        && rule.membership.includes(packet)
 }
 
 /// Few bits, so that random networks and addresses meet.
@@ -55,8 +57,9 @@ fn any_protocol() -> impl Strategy<Value = u8> {
 fn any_rule() -> impl Strategy<Value = Rule> {
     let networks = || proptest::collection::vec(any_network(), 0..4);
     let dscp = prop_oneof![3 => Just(Vec::new()), 1 => proptest::collection::vec(0_u8..4, 1..3)];
-    (networks(), networks(), proptest::option::of(any_protocol()), any_ranges(), any_ranges(), dscp).prop_map(
-        |(from, to, protocol, source_ports, destination_ports, dscp)| Rule {
+    let parts = (proptest::option::of(any_protocol()), any_ranges(), any_ranges(), dscp);
+    (networks(), networks(), parts, any_membership()).prop_map(
+        |(from, to, (protocol, source_ports, destination_ports, dscp), membership)| Rule {
             name: String::new(),
             from,
             to,
@@ -64,8 +67,17 @@ fn any_rule() -> impl Strategy<Value = Rule> {
             source_ports,
             destination_ports,
             dscp,
+            membership,
+            classes: Vec::new(),
         },
     )
+}
+
+/// Two interfaces and two marks, and neither in most rules.
+fn any_membership() -> impl Strategy<Value = Membership> {
+    let ingress = prop_oneof![4 => Just(None), 1 => Just(Some("lan0")), 1 => Just(Some("lan1"))];
+    let fwmark = prop_oneof![4 => Just(None), 1 => Just(Some(0x20)), 1 => Just(Some(0x30))];
+    (ingress, fwmark).prop_map(|(ingress, fwmark)| Membership { ingress: ingress.map(str::to_owned), fwmark })
 }
 
 fn any_flow() -> impl Strategy<Value = FlowKey> {
@@ -96,24 +108,30 @@ proptest! {
     /// The compiled table chooses what a linear walk over the rules chooses, and `explain` tells the same story.
     #[test]
     fn the_table_agrees_with_a_linear_walk(rules in proptest::collection::vec(any_rule(), 0..150),
-                                           flows in proptest::collection::vec(any_flow(), 1..60)) {
+                                           flows in proptest::collection::vec((any_flow(), any_membership()), 1..60)) {
+        let classes = ClassTable::default().updated(rules.iter().map(|rule| &rule.membership));
+        let mut rules = rules;
+        for rule in &mut rules {
+            rule.classes = classes.within(&rule.membership);
+        }
         let table = SteeringTable::compile(&rules);
-        for flow in &flows {
+        for (flow, packet) in &flows {
+            let class = classes.class_of(packet);
             let matching: Vec<PolicyIndex> = (0..)
                 .zip(&rules)
-                .filter(|(_, rule)| reference(rule, flow))
+                .filter(|(_, rule)| reference(rule, flow, packet))
                 .map(|(place, _)| PolicyIndex(place))
                 .collect();
-            prop_assert_eq!(table.classify(flow), matching.first().copied());
+            prop_assert_eq!(table.classify(flow, class), matching.first().copied());
             for pair in matching.windows(2) {
-                prop_assert_eq!(table.classify_after(flow, pair[0]), Some(pair[1]));
+                prop_assert_eq!(table.classify_after(flow, class, pair[0]), Some(pair[1]));
             }
             if let Some(last) = matching.last() {
-                prop_assert_eq!(table.classify_after(flow, *last), None);
+                prop_assert_eq!(table.classify_after(flow, class, *last), None);
             }
-            let verdicts = table.explain(flow);
+            let verdicts = table.explain(flow, class);
             let chosen = verdicts.iter().find(|(_, outcome)| outcome.is_match()).map(|(index, _)| *index);
-            prop_assert_eq!(chosen, table.classify(flow));
+            prop_assert_eq!(chosen, table.classify(flow, class));
             prop_assert_eq!(verdicts.len(), chosen.map_or(rules.len(), |index| index.place() + 1));
         }
     }
@@ -140,8 +158,8 @@ fn tcp(source: &str, destination: &str, port: u16) -> FlowKey {
 fn an_empty_table_takes_nothing() {
     let flow = tcp("10.0.0.1", "10.0.0.2", 80);
     for table in [SteeringTable::default(), SteeringTable::compile(&[])] {
-        assert_eq!(table.classify(&flow), None);
-        assert!(table.explain(&flow).is_empty());
+        assert_eq!(table.classify(&flow, Class::NONE), None);
+        assert!(table.explain(&flow, Class::NONE).is_empty());
         assert!(table.rules().is_empty());
     }
 }
@@ -149,9 +167,12 @@ fn an_empty_table_takes_nothing() {
 #[test]
 fn the_first_rule_wins_not_the_longest_prefix() {
     let table = SteeringTable::compile(&[rule("", "0.0.0.0/0"), rule("", "10.9.0.0/16"), rule("", "::/0")]);
-    assert_eq!(table.classify(&tcp("10.0.0.1", "10.9.1.1", 80)), Some(PolicyIndex(0)));
-    assert_eq!(table.classify_after(&tcp("10.0.0.1", "10.9.1.1", 80), PolicyIndex(0)), Some(PolicyIndex(1)));
-    assert_eq!(table.classify(&tcp("fd00::1", "2001:db8::1", 80)), Some(PolicyIndex(2)));
+    assert_eq!(table.classify(&tcp("10.0.0.1", "10.9.1.1", 80), Class::NONE), Some(PolicyIndex(0)));
+    assert_eq!(
+        table.classify_after(&tcp("10.0.0.1", "10.9.1.1", 80), Class::NONE, PolicyIndex(0)),
+        Some(PolicyIndex(1))
+    );
+    assert_eq!(table.classify(&tcp("fd00::1", "2001:db8::1", 80), Class::NONE), Some(PolicyIndex(2)));
 }
 
 #[test]
@@ -162,10 +183,13 @@ fn explain_names_the_part_that_does_not_match() {
     dscp.dscp = vec![46];
     let mut udp = rule("", "");
     udp.protocol = Some(protocol::UDP);
-    let rules =
-        [rule("192.168.0.0/16", ""), rule("", "10.9.0.0/16"), udp, ports, dscp, rule("", ""), rule("", "")];
+    let mut lan = rule("", "");
+    lan.membership = Membership { ingress: Some("lan0".into()), fwmark: Some(0x20) };
+    lan.classes = vec![Class(1)];
+    let (net, any) = (rule("192.168.0.0/16", ""), rule("", ""));
+    let rules = [net, rule("", "10.9.0.0/16"), udp, ports, dscp, lan, any.clone(), any];
     let table = SteeringTable::compile(&rules);
-    let verdicts = table.explain(&tcp("10.0.0.1", "192.0.2.1", 80));
+    let verdicts = table.explain(&tcp("10.0.0.1", "192.0.2.1", 80), Class(2));
     let texts: Vec<String> = verdicts.iter().map(|(_, outcome)| outcome.to_string()).collect();
     let expected = [
         "source is not in 192.168.0.0/16",
@@ -173,6 +197,7 @@ fn explain_names_the_part_that_does_not_match() {
         "protocol is not 17",
         "port is not in 443, 8000-8999",
         "DSCP is not 46",
+        "did not come in by lan0 with mark 0x20",
         "first match",
     ];
     assert_eq!(texts, expected, "and the rule behind the first match is not asked");
@@ -186,13 +211,13 @@ fn fragments_go_with_rules_that_name_ports() {
     let table = SteeringTable::compile(&[dns]);
     let whole = FlowKey { protocol: protocol::UDP, ..tcp("10.0.0.1", "192.0.2.1", 53) };
     let fragment = FlowKey { ports: None, fragment: true, ..whole };
-    assert_eq!(table.classify(&whole), Some(PolicyIndex(0)));
-    assert_eq!(table.classify(&fragment), Some(PolicyIndex(0)));
-    assert_eq!(table.classify(&FlowKey { ports: Some((1, 54)), ..whole }), None);
+    assert_eq!(table.classify(&whole, Class::NONE), Some(PolicyIndex(0)));
+    assert_eq!(table.classify(&fragment, Class::NONE), Some(PolicyIndex(0)));
+    assert_eq!(table.classify(&FlowKey { ports: Some((1, 54)), ..whole }, Class::NONE), None);
     let icmp = FlowKey { protocol: protocol::ICMP, ..fragment };
-    assert_eq!(table.classify(&icmp), None, "ICMP has no ports to hide");
+    assert_eq!(table.classify(&icmp, Class::NONE), None, "ICMP has no ports to hide");
     let short = FlowKey { ports: None, ..whole };
-    assert_eq!(table.classify(&short), None, "a whole packet without ports has none");
+    assert_eq!(table.classify(&short, Class::NONE), None, "a whole packet without ports has none");
 }
 
 /// A thousand rules with ten networks each, and every one of them is found.
@@ -209,10 +234,10 @@ fn a_large_table_finds_every_rule() {
     for place in 0..1000_u16 {
         for network in &rules[usize::from(place)].to {
             let flow = FlowKey { destination: network.addr(), ..tcp("10.0.0.1", "10.0.0.2", 80) };
-            assert_eq!(table.classify(&flow), Some(PolicyIndex(place)));
+            assert_eq!(table.classify(&flow, Class::NONE), Some(PolicyIndex(place)));
         }
     }
-    assert_eq!(table.classify(&tcp("10.0.0.1", "192.0.2.1", 80)), None);
+    assert_eq!(table.classify(&tcp("10.0.0.1", "192.0.2.1", 80), Class::NONE), None);
 }
 
 #[test]
@@ -221,6 +246,6 @@ fn rules_beyond_the_index_are_left_out() {
     rules.push(rule("", ""));
     let table = SteeringTable::compile(&rules);
     assert_eq!(table.rules().len(), 65_536);
-    assert_eq!(table.classify(&tcp("192.0.2.1", "192.0.2.2", 80)), None);
-    assert_eq!(table.classify(&tcp("10.0.0.1", "192.0.2.2", 80)), Some(PolicyIndex(0)));
+    assert_eq!(table.classify(&tcp("192.0.2.1", "192.0.2.2", 80), Class::NONE), None);
+    assert_eq!(table.classify(&tcp("10.0.0.1", "192.0.2.2", 80), Class::NONE), Some(PolicyIndex(0)));
 }

@@ -6,13 +6,14 @@ use super::key_log::KeyLog;
 use super::registry_follower::RegistryFollower;
 use super::start_error::StartError;
 use super::state_file::SeqnoFile;
-use super::{Clock, Snapshot, UdpSocketLinux, WorkerHandle};
+use super::{Clock, Snapshot, TunLinux, UdpSocketLinux, WorkerHandle};
 use crate::config;
 use crate::config::registry_source::{RegistrySource, RemoteRegistry};
 use crate::control::{Incoming, Reply, Request, Responder};
 use crate::forwarding::{Down, LinkId, SocketIndex};
 use crate::kernel::Problem;
 use crate::node::{ClientId, Node, NodeEvent};
+use crate::policy::Class;
 use crate::registry::News;
 use crate::telemetry::logging::LogLevel;
 use crate::telemetry::{Health, HealthCode, Notifier, Tally, log_event};
@@ -45,7 +46,7 @@ type Resolved = (LinkId, Option<SocketAddr>);
 pub(super) struct Host {
     pub(super) clock: Clock,
     pub(super) snapshot: Snapshot,
-    pub(super) workers: Vec<WorkerHandle<UdpSocketLinux>>,
+    pub(super) workers: Vec<WorkerHandle<TunLinux, UdpSocketLinux>>,
     pub(super) punted: Arc<Notify>,
     pub(super) kernel: KernelTask,
     pub(super) host_news: mpsc::Receiver<HostNews>,
@@ -70,6 +71,8 @@ pub(super) struct ControlLoop {
     registry_news: mpsc::Receiver<(RegistrySource, News)>,
     /// Sockets that are closed when their time has come.
     pub(super) closing: Vec<(Instant, SocketIndex)>,
+    /// TUNs of classes that are gone, and until when they stay open.
+    pub(super) closing_tuns: Vec<(Instant, Class)>,
     /// The last state that the kernel was asked for, and the last that it came to.
     pub(super) kernel_wants: u64,
     pub(super) kernel_has: u64,
@@ -107,6 +110,7 @@ impl ControlLoop {
             registry,
             registry_news,
             closing: Vec::new(),
+            closing_tuns: Vec::new(),
             kernel_wants: 0,
             kernel_has: 0,
             log_returns: None,

@@ -13,7 +13,9 @@ use crate::config::credentials::Credentials;
 use crate::config::settings::{Bind, Settings};
 use crate::control::Server;
 use crate::forwarding::Forwarding;
+use crate::kernel::class_tun_name;
 use crate::node::{Node, SocketSpec, Startup, claim};
+use crate::policy::Class;
 use crate::telemetry::logging::LogLevel;
 use crate::telemetry::{Health, HealthCode};
 use crate::web::Web;
@@ -83,6 +85,11 @@ async fn serve(options: RunOptions) -> Result<(), StartError> {
     let mut opened = open_devices(&settings, &node)?;
     opened.notes.extend(web_problems);
     let workers = start_workers(opened.tuns, opened.sockets, &snapshot, clock, &punted)?;
+    for (class, _) in node.classes().iter() {
+        let tun = open_class_tun(&settings, class)?;
+        // The queue of a worker that has just begun is empty.
+        let _ = workers.first().map(|worker| worker.set_tun(class, Some(tun)));
+    }
     let (news, host_news) = tokio::sync::mpsc::channel(16);
     let kernel = KernelTask::start(
         claim(&settings.kernel),
@@ -135,6 +142,14 @@ fn open_devices(settings: &Settings, node: &Node) -> Result<Opened, StartError> 
     Ok(Opened { tuns, sockets: vec![set], notes })
 }
 
+/// Opens the TUN of a class.
+pub(super) fn open_class_tun(settings: &Settings, class: Class) -> Result<TunLinux, StartError> {
+    let name = class_tun_name(&settings.kernel.tun, class.0);
+    let config = TunConfig::new(name.clone(), settings.kernel.tun_mtu);
+    let opened = TunLinux::open(&config).map_err(|error| StartError::tun(&name, &error))?;
+    opened.into_iter().next().ok_or_else(|| StartError::new(format!("{name} has no queue")))
+}
+
 /// Opens a socket of the node.
 pub(super) fn open_socket(spec: &SocketSpec) -> Result<UdpSocketLinux, StartError> {
     let config = socket_config(spec)?;
@@ -176,7 +191,7 @@ fn start_workers(
     snapshot: &Snapshot,
     clock: Clock,
     punted: &Arc<Notify>,
-) -> Result<Vec<WorkerHandle<UdpSocketLinux>>, StartError> {
+) -> Result<Vec<WorkerHandle<TunLinux, UdpSocketLinux>>, StartError> {
     let pairs = tuns.into_iter().zip(sockets).enumerate();
     pairs
         .map(|(index, (tun, sockets))| {

@@ -1,13 +1,15 @@
 //! Another configuration for the running daemon: all of it or nothing, and only what differs is touched.
 
+use super::TunLinux;
 use super::configuration::{Candidate, Loaded, Purpose, Trial};
 use super::control_loop::ControlLoop;
-use super::daemon::open_socket;
+use super::daemon::{open_class_tun, open_socket};
 use crate::config::Settings;
 use crate::control::protocol::{NodeText, Refusal};
 use crate::control::report::{ChangeReport, FORMAT};
 use crate::control::{Reply, Request, Responder};
 use crate::node::Reconfiguration;
+use crate::policy::Class;
 use crate::telemetry::{Health, HealthCode};
 use std::time::{Duration, Instant};
 
@@ -134,7 +136,7 @@ impl ControlLoop {
         }
     }
 
-    /// Do it. Sockets come first, since that is all that can fail. Returns the settings before.
+    /// Do it. Sockets and TUNs come first, since that is all that can fail. Returns the settings before.
     fn carry_out(&mut self, plan: Reconfiguration) -> Result<Settings, Refusal> {
         let mut opened = Vec::new();
         for (index, spec) in plan.opens() {
@@ -144,18 +146,43 @@ impl ControlLoop {
             })?;
             opened.push((*index, socket));
         }
+        let tuns = self.open_tuns(&plan)?;
         let worker = self.host.workers.first();
         for (index, socket) in opened {
             if worker.is_none_or(|worker| worker.set_socket(index, Some(socket)).is_err()) {
                 return Err(Refusal::new(1, "the data path is too busy to take a new socket: try again"));
             }
         }
+        for (class, tun) in tuns {
+            if worker.is_none_or(|worker| worker.set_tun(class, Some(tun)).is_err()) {
+                return Err(Refusal::new(1, "the data path is too busy to take a new TUN: try again"));
+            }
+        }
         let before = self.node.settings().clone();
+        let classes: Vec<Class> = self.node.classes().iter().map(|(class, _)| class).collect();
         let now = self.host.clock.now();
         let closed = self.node.reconfigure(plan, now);
         self.closing.extend(closed.into_iter().map(|index| (now + FAREWELL, index)));
+        let gone = classes.into_iter().filter(|class| !self.node.classes().contains(*class));
+        self.closing_tuns.extend(gone.map(|class| (now + FAREWELL, class)));
         self.drain();
         Ok(before)
+    }
+
+    /// The TUNs of classes that are new. One whose number was free since a moment is still open.
+    fn open_tuns(&mut self, plan: &Reconfiguration) -> Result<Vec<(Class, TunLinux)>, Refusal> {
+        let mut opened = Vec::new();
+        for (class, _) in plan.classes().iter().filter(|(class, _)| !self.node.classes().contains(*class)) {
+            if self.closing_tuns.iter().any(|(_, closing)| *closing == class) {
+                continue;
+            }
+            let tun = open_class_tun(plan.settings(), class).map_err(|error| {
+                let refusal = Refusal::new(error.exit_code, format!("{}: nothing has changed", error.text));
+                Refusal { help: error.help, ..refusal }
+            })?;
+            opened.push((class, tun));
+        }
+        Ok(opened)
     }
 
     /// The change is in force: make it last as long as it shall, and answer.
@@ -288,7 +315,8 @@ impl ControlLoop {
     /// When something of this file is due.
     pub(super) fn configuration_deadline(&self) -> Option<Instant> {
         let trial = self.configuration.trial.as_ref().map(|trial| trial.deadline);
-        trial.into_iter().chain(self.closing.iter().map(|(at, _)| *at)).min()
+        let closing = self.closing.iter().map(|(at, _)| *at);
+        trial.into_iter().chain(closing).chain(self.closing_tuns.iter().map(|(at, _)| *at)).min()
     }
 
     /// End trials that nobody confirmed, and close sockets that nobody needs.
@@ -301,6 +329,7 @@ impl ControlLoop {
             trial.deadline = now + FAREWELL;
             self.load(Purpose::Revert(None), None);
         }
+        self.close_tuns(now);
         let (due, waiting) = std::mem::take(&mut self.closing).into_iter().partition(|(at, _)| *at <= now);
         self.closing = waiting;
         let due: Vec<(Instant, crate::forwarding::SocketIndex)> = due;
@@ -310,6 +339,22 @@ impl ControlLoop {
                     // A full queue means that the descriptor stays open a little longer.
                     let _ = worker.set_socket(index, None);
                 }
+            }
+        }
+    }
+
+    /// Close the TUNs of classes that are gone, when the kernel has stopped to feed them.
+    fn close_tuns(&mut self, now: Instant) {
+        let classes = self.node.classes();
+        let (due, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.closing_tuns)
+            .into_iter()
+            .filter(|(_, class)| !classes.contains(*class))
+            .partition(|(at, _)| *at <= now);
+        self.closing_tuns = waiting;
+        for (_, class) in due {
+            for worker in &self.host.workers {
+                // A full queue means that the TUN stays open: nothing leads there any more.
+                let _ = worker.set_tun(class, None);
             }
         }
     }

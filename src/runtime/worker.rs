@@ -1,9 +1,10 @@
-//! One worker: a TUN queue, the sockets, and the data path between them, driven turn by turn.
+//! One worker: its TUN queues, the sockets, and the data path between them, driven turn by turn.
 
 use super::clock::stamped;
 use super::device::{TunDevice, UdpTransport};
 use super::port::Port;
 use crate::forwarding::{Forwarding, Pipeline, Received, Rings, SocketIndex, Turn, WorkerCounters, virtio};
+use crate::policy::Class;
 use arc_swap::{ArcSwap, Cache};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -25,17 +26,21 @@ pub type Snapshot = Arc<ArcSwap<Forwarding>>;
 /// Which descriptors have something to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// The TUN.
-    pub tun: bool,
+    /// The TUNs, by class; bit 0 is that of packets without class.
+    pub tuns: u32,
     /// The sockets, by index; those from 64 on are always tried.
     pub sockets: u64,
 }
 
 impl Ready {
     /// Nobody knows: try all.
-    pub const ALL: Ready = Ready { tun: true, sockets: u64::MAX };
+    pub const ALL: Ready = Ready { tuns: u32::MAX, sockets: u64::MAX };
     /// Only the control plane's ring.
-    pub const NONE: Ready = Ready { tun: false, sockets: 0 };
+    pub const NONE: Ready = Ready { tuns: 0, sockets: 0 };
+
+    fn tun(self, class: Class) -> bool {
+        1_u32.checked_shl(u32::from(class.0)).is_some_and(|bit| self.tuns & bit != 0)
+    }
 
     fn socket(self, index: usize) -> bool {
         index >= 64 || self.sockets & (1 << index) != 0
@@ -52,8 +57,8 @@ pub struct Turned {
     /// Full sockets that hold trains back, by index (those from 63 on share the last bit): come
     /// again when one of them is writable. Until then the TUN is not read.
     pub full: u64,
-    /// The TUN could not be read: leave it alone for a while.
-    pub tun_failed: bool,
+    /// TUNs, by class, that could not be read: leave them alone for a while.
+    pub tuns_failed: u32,
     /// Something was handed to the control plane.
     pub punted: bool,
 }
@@ -61,6 +66,8 @@ pub struct Turned {
 /// The worker.
 pub struct Worker<T, U> {
     tun: T,
+    /// The TUNs of the classes from 1 on.
+    class_tuns: Vec<Option<T>>,
     sockets: Vec<Option<U>>,
     pipeline: Pipeline,
     snapshot: Cache<Snapshot, Arc<Forwarding>>,
@@ -77,6 +84,7 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
         Worker {
             pipeline: Pipeline::new(tun.offload(), counters, now),
             tun,
+            class_tuns: Vec::new(),
             sockets: sockets.into_iter().map(Some).collect(),
             snapshot: Cache::new(Arc::clone(snapshot)),
             rings: Arc::new(Rings::default()),
@@ -96,9 +104,30 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
         self.pipeline.counters()
     }
 
-    /// The TUN queue.
-    pub fn tun(&self) -> &T {
-        &self.tun
+    /// The TUN of a class, if there is one. Packets that have none come from a TUN that is always there, and all that
+    /// is delivered goes to it.
+    pub fn tun(&self, class: Class) -> Option<&T> {
+        match class.index().checked_sub(1) {
+            None => Some(&self.tun),
+            Some(index) => self.class_tuns.get(index)?.as_ref(),
+        }
+    }
+
+    /// The classes that have a TUN.
+    pub fn classes(&self) -> impl Iterator<Item = Class> + use<T, U> {
+        let most = u8::try_from(self.class_tuns.len()).unwrap_or(u8::MAX);
+        let there = self.class_tuns.iter().enumerate();
+        let there = there.fold(1_u32, |bits, (at, tun)| bits | u32::from(tun.is_some()) << (at + 1));
+        (0..=most).map(Class).filter(move |class| there >> class.0 & 1 == 1)
+    }
+
+    /// Adds, replaces or removes the TUN of a class; that of packets without class stays.
+    pub fn set_tun(&mut self, class: Class, tun: Option<T>) {
+        let Some(index) = class.index().checked_sub(1).filter(|index| *index < Class::MOST) else { return };
+        if self.class_tuns.len() <= index {
+            self.class_tuns.resize_with(index + 1, || None);
+        }
+        self.class_tuns[index] = tun;
     }
 
     /// The sockets by index; `None` where one was removed.
@@ -122,9 +151,10 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
     pub fn turn(&mut self, ready: Ready, now: Instant, wall: Duration) -> Turned {
         let forwarding = Arc::clone(self.snapshot.load());
         let counters = Arc::clone(self.pipeline.counters());
-        let mut work = Work { worked: false, more: false, punted: false, tun_failed: false };
+        let mut work = Work { worked: false, more: false, punted: false, tuns_failed: 0 };
         let mut stage = Stage {
             tun: &mut self.tun,
+            class_tuns: &mut self.class_tuns,
             sockets: &mut self.sockets,
             pipeline: &mut self.pipeline,
             rings: &self.rings,
@@ -134,12 +164,10 @@ impl<T: TunDevice, U: UdpTransport> Worker<T, U> {
         };
         stage.control(&mut work);
         stage.sockets(ready, wall, &mut self.buffer, &mut self.batch, &mut work);
-        if ready.tun && !stage.pipeline.is_blocked() {
-            stage.tun(&mut self.frame, &mut work);
-        }
+        stage.tuns(ready, &mut self.frame, &mut work);
         let full = stage.pipeline.waits_for().fold(0, |full, socket| full | 1 << socket.0.min(63));
-        let Work { worked, more, punted, tun_failed } = work;
-        Turned { worked, more, full, tun_failed, punted }
+        let Work { worked, more, punted, tuns_failed } = work;
+        Turned { worked, more, full, tuns_failed, punted }
     }
 }
 
@@ -147,12 +175,13 @@ struct Work {
     worked: bool,
     more: bool,
     punted: bool,
-    tun_failed: bool,
+    tuns_failed: u32,
 }
 
 /// The parts of a worker, borrowed for one turn.
 struct Stage<'a, T, U> {
     tun: &'a mut T,
+    class_tuns: &'a mut Vec<Option<T>>,
     sockets: &'a mut Vec<Option<U>>,
     pipeline: &'a mut Pipeline,
     rings: &'a Rings,
@@ -261,19 +290,37 @@ impl<T: TunDevice, U: UdpTransport> Stage<'_, T, U> {
         None
     }
 
-    fn tun(&mut self, frame: &mut [u8], work: &mut Work) {
+    /// All TUNs, each with its own reads: a busy class cannot starve the others.
+    fn tuns(&mut self, ready: Ready, frame: &mut [u8], work: &mut Work) {
+        for index in 0..=self.class_tuns.len() {
+            let class = Class(u8::try_from(index).unwrap_or(u8::MAX));
+            if ready.tun(class) && !self.pipeline.is_blocked() {
+                self.tun(class, frame, work);
+            }
+        }
+    }
+
+    fn read(&mut self, class: Class, frame: &mut [u8]) -> std::io::Result<usize> {
+        let tun = match class.index().checked_sub(1) {
+            None => Some(&mut *self.tun),
+            Some(index) => self.class_tuns.get_mut(index).and_then(Option::as_mut),
+        };
+        tun.map_or(Err(ErrorKind::WouldBlock.into()), |tun| tun.read(frame))
+    }
+
+    fn tun(&mut self, class: Class, frame: &mut [u8], work: &mut Work) {
         let mut reads = 0;
         while reads < READS && !self.pipeline.is_blocked() {
-            match self.tun.read(frame) {
+            match self.read(class, frame) {
                 Ok(len) => {
-                    self.step(work, |pipeline, turn| pipeline.from_tun(turn, &frame[..len]));
+                    self.step(work, |pipeline, turn| pipeline.from_tun(turn, class, &frame[..len]));
                     reads += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.counters.receive_errors.add(1);
-                    work.tun_failed = true;
+                    work.tuns_failed |= 1 << class.0;
                     break;
                 }
             }

@@ -153,6 +153,8 @@ fn flow(query: &BTreeMap<String, String>) -> Result<FlowDescription, String> {
         protocol: protocol.filter(|protocol| protocol != "icmp"),
         source_port: None,
         destination_port: port("port")?,
+        ingress: None,
+        fwmark: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use viamesh::config::settings::{Candidate, Exit, Family, IfUnreachable, NodeName, Policy, Settings, Stop};
+use viamesh::policy::Membership;
 
 /// The organization of all simulated nodes.
 pub const ORGANIZATION: &str = "simulation";
@@ -96,6 +97,7 @@ pub fn policy(name: &str, to: &str, via: &[&str], exit: &str) -> Policy {
         ports: Vec::new(),
         source_ports: Vec::new(),
         dscp: Vec::new(),
+        membership: Membership::default(),
         candidates: vec![candidate(1, via, exit)],
         probe: None,
         hmac: None,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use viamesh::control::report::{AssociationsReport, NeighboursReport, StatusReport};
 use viamesh::control::{Reply, Request};
 use viamesh::forwarding::{Decision, DropReason, Forwarding, Origin, decide, route};
+use viamesh::policy::Class;
 
 /// How long [`Simulation::latency`] waits.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,7 +80,7 @@ impl Simulation {
     pub fn decision(&self, node: NodeId, packet: &Packet) -> Option<Decision> {
         let forwarding = self.forwarding(node)?;
         let flow = FlowKey::parse(&packet.octets(super::PacketId(0))).ok()?;
-        Some(decide(&forwarding, &flow, Origin::Tun))
+        Some(decide(&forwarding, &flow, Origin::Tun(Class::NONE)))
     }
 
     /// How long a packet takes from one node to another, sent now; `None` if it does not arrive.

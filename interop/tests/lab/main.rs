@@ -33,6 +33,7 @@ mod relay;
 mod reload;
 mod scene;
 mod soak;
+mod traffic_classes;
 mod tshark;
 mod tunnels;
 mod waypoints;

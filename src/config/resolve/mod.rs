@@ -3,6 +3,7 @@
 
 pub(super) mod authority;
 mod candidates;
+mod classes;
 mod compressed_sids;
 mod endpoints;
 mod hmac;

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::registry::Registry;
 use super::sections::tunnel_mtu;
-use super::{policy_order, shared};
+use super::{classes, policy_order, shared};
 use crate::config::code::Code;
 use crate::config::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::config::node_file::{NodeFile, PolicyEntry, ProbeSection};
@@ -50,6 +50,7 @@ pub(super) fn resolve(
         }
     }
     policy_order::report_shadowed(&policies, diagnostics);
+    classes::report(file, diagnostics);
     for policy in shared::resolve(&context, diagnostics) {
         report_duplicate(&policy, &policies, diagnostics);
         policies.push(policy);
@@ -90,6 +91,7 @@ impl Context<'_> {
             ports: ports(&entry.ports),
             source_ports: ports(&entry.source_ports),
             dscp: entry.dscp.iter().flat_map(|field| &field.value.0).map(|dscp| dscp.value.0).collect(),
+            membership: classes::membership(entry),
             candidates: candidates?,
             probe: entry.probe.as_ref().map(|field| probe(&field.value, diagnostics)),
             hmac: entry.hmac.as_ref().map(|field| field.value),

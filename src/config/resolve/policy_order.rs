@@ -89,6 +89,7 @@ fn is_wider(other: &Policy, policy: &Policy) -> bool {
         || (!policy.dscp.is_empty() && policy.dscp.iter().all(|dscp| other.dscp.contains(dscp)));
     protocol
         && dscp
+        && other.membership.includes(&policy.membership)
         && ports_cover(&other.ports, &policy.ports)
         && ports_cover(&other.source_ports, &policy.source_ports)
 }

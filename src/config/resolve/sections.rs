@@ -51,6 +51,12 @@ pub(super) fn resolve(
     }
 }
 
+/// Name of the TUN.
+pub(super) fn tun_name(file: &NodeFile) -> String {
+    let tun = file.kernel.as_ref().and_then(|section| section.value.tun.as_ref());
+    tun.map_or_else(|| KernelSettings::default().tun, |field| field.value.clone())
+}
+
 fn out_of_range<T>(field: &Field<T>, rule: &str) -> Diagnostic {
     Diagnostic::at(field.span, Code::InvalidValue, rule).label("not possible")
 }

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use ipnet::IpNet;
 
+use super::classes;
 use super::policies::Context;
 use super::registry::RegistryNode;
 use crate::config::code::Code;
@@ -29,7 +30,8 @@ pub(super) fn resolve(context: &Context<'_>, diagnostics: &mut Diagnostics) -> V
             let seen_from = if begins { context } else { &theirs };
             let Some(mut policy) = seen_from.policy(&entry.value, diagnostics) else { continue };
             policy.value.shared = true;
-            if report_unmirrorable(&policy, diagnostics) {
+            let local = classes::report_in_registry(&entry.value, diagnostics);
+            if local || report_unmirrorable(&policy, diagnostics) {
                 continue;
             }
             if begins {

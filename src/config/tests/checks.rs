@@ -343,3 +343,38 @@ fn an_exit_delivers_to_itself() {
     assert_eq!(node("10.4.7.0/24"), [""; 0]);
     assert_eq!(node("10.5.0.0/16"), ["error policy/exit-cannot-deliver 7"]);
 }
+
+#[test]
+fn classes_of_traffic() {
+    let with = |lines: &str| policy(&format!("    exit: delta\n{lines}"));
+    assert_eq!(with("    ingress: lan0\n    fwmark: \"0x20\"\n"), [""; 0]);
+    assert_eq!(with("    ingress: \"no/name\"\n"), ["error config/invalid-value 13"]);
+    assert_eq!(with("    ingress: viamesh0\n"), ["error config/invalid-value 13"]);
+    assert_eq!(with("    fwmark: 0\n"), ["error config/invalid-value 13"]);
+    // The mark of our own encrypted packets.
+    assert_eq!(with("    fwmark: 0x76000000\n"), ["error config/invalid-value 13"]);
+    let kernel = |section: &str| with(&format!("    ingress: lan0\nkernel: {{ {section} }}\n"));
+    assert_eq!(kernel("overlay_priority: 91"), ["error config/invalid-value 13"]);
+    assert_eq!(kernel("underlay_priority: 0"), ["error config/invalid-value 13"]);
+    assert_eq!(kernel("tun: thirteen-long"), ["error config/invalid-value 13"]);
+    assert_eq!(kernel("tun: twelve-longs"), [""; 0]);
+    let two = |second: &str| {
+        with(&format!(
+            "    ingress: lan0\n  - {{ name: q, exit: delta, if_unreachable: drop, from: [10.1.0.0/24], \
+             to: [10.4.1.0/24]{second} }}\n"
+        ))
+    };
+    assert_eq!(two(", ingress: lan0, fwmark: 0x20"), ["warning policy/never-matches 14"]);
+    assert_eq!(two(", ingress: lan1"), [""; 0]);
+    assert_eq!(two(""), [""; 0]);
+    let many: String = (1..=6)
+        .map(|number| {
+            format!(
+                "  - {{ name: r{number}, exit: delta, if_unreachable: drop, from: [10.2.0.0/24], \
+                 to: [10.4.1.0/24], ingress: lan{number} }}\n  - {{ name: s{number}, exit: delta, if_unreachable: drop, \
+                 from: [10.3.0.0/24], to: [10.4.1.0/24], fwmark: {number} }}\n"
+            )
+        })
+        .collect();
+    assert_eq!(policy(&format!("    exit: delta\n{many}")), ["error config/invalid-value 24"]);
+}

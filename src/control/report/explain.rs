@@ -49,6 +49,12 @@ pub struct FlowDescription {
     pub source_port: Option<u16>,
     /// Destination port.
     pub destination_port: Option<u16>,
+    /// The interface by which it came to the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<String>,
+    /// Its firewall mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fwmark: Option<u32>,
 }
 
 /// What one policy says to the packet.
@@ -210,6 +216,12 @@ impl fmt::Display for FlowDescription {
         if let Some(port) = self.source_port {
             write!(formatter, " from port {port}")?;
         }
+        if let Some(ingress) = &self.ingress {
+            write!(formatter, ", by {ingress}")?;
+        }
+        if let Some(mark) = self.fwmark {
+            write!(formatter, ", mark {mark:#x}")?;
+        }
         Ok(())
     }
 }
@@ -283,6 +295,8 @@ mod tests {
                 protocol: Some("tcp".to_owned()),
                 source_port: None,
                 destination_port: Some(443),
+                ingress: None,
+                fwmark: None,
             },
             rules: vec![
                 rule(false, "guests", "node.yaml:9", "source is not in 10.1.99.0/24"),

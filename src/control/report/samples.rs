@@ -54,6 +54,8 @@ fn explain() -> ExplainReport {
         protocol: Some("tcp".to_owned()),
         source_port: None,
         destination_port: Some(443),
+        ingress: None,
+        fwmark: None,
     };
     let rule = |matched, policy: &str, position: &str, reason: &str| RuleVerdict {
         matched,

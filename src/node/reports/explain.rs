@@ -8,7 +8,7 @@ use crate::control::report::{
 use crate::forwarding::{Decision, Forwarding, LinkId, Origin, Steered, decide};
 use crate::node::policy_candidate::CandidateRuntime;
 use crate::node::{Node, PolicyRuntime};
-use crate::policy::PolicyIndex;
+use crate::policy::{Class, Membership, PolicyIndex};
 use srv6::ip::{FlowKey, protocol};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -18,12 +18,13 @@ impl Node {
     /// function that the workers call.
     pub(in crate::node) fn decide(&self, flow: &FlowDescription) -> Result<(Decision, FlowKey), String> {
         let key = flow_key(flow)?;
+        let origin = Origin::Tun(self.class_of(flow));
         if !self.forwarding_changed {
-            return Ok((decide(&self.forwarding, &key, Origin::Tun), key));
+            return Ok((decide(&self.forwarding, &key, origin), key));
         }
         // The published snapshot is older than what has arrived in this turn.
         let forwarding: Forwarding = self.build_forwarding();
-        Ok((decide(&forwarding, &key, Origin::Tun), key))
+        Ok((decide(&forwarding, &key, origin), key))
     }
 
     pub(in crate::node) fn explain(
@@ -39,7 +40,7 @@ impl Node {
         let mut report = ExplainReport {
             format: FORMAT,
             flow: flow.clone(),
-            rules: self.rule_verdicts(&key),
+            rules: self.rule_verdicts(&key, self.class_of(flow)),
             path: vec![self.settings.display_name(&self.settings.name)],
             segments: Vec::new(),
             encoding: None,
@@ -62,8 +63,13 @@ impl Node {
         Ok(report)
     }
 
-    fn rule_verdicts(&self, key: &FlowKey) -> Vec<RuleVerdict> {
-        let verdicts = self.steering.explain(key).into_iter();
+    fn class_of(&self, flow: &FlowDescription) -> Class {
+        let packet = Membership { ingress: flow.ingress.clone(), fwmark: flow.fwmark };
+        self.classes.class_of(&packet)
+    }
+
+    fn rule_verdicts(&self, key: &FlowKey, class: Class) -> Vec<RuleVerdict> {
+        let verdicts = self.steering.explain(key, class).into_iter();
         verdicts
             .filter_map(|(index, outcome)| {
                 let policy = self.settings.policies.get(usize::from(index.0))?;
