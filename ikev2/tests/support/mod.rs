@@ -10,5 +10,6 @@
 
 pub mod authority;
 pub mod capture;
+pub mod dialogue;
 pub mod impostor;
 pub mod pair;
