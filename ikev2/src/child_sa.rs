@@ -6,7 +6,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 
 use crate::config::{ConnectionId, Timers};
-use crate::event::{ChildReport, ChildSa, EspAlgorithm, Event, KeyLogTable};
+use crate::event::{ChildDownReason, ChildReport, ChildSa, EspAlgorithm, Event, KeyLogTable};
 use crate::ike_sa::IkeSa;
 use crate::proposal::ChildSuite;
 use crate::secret::SecretBytes;
@@ -34,8 +34,19 @@ pub(crate) struct Child {
     pub(crate) sure_at: Option<Instant>,
     /// Whether it came with IKE_AUTH: then an established peer has it.
     pub(crate) from_ike_auth: bool,
+    /// Set if it was made to be the only one of its IKE SA, or replaced such a one.
+    pub(crate) only: Option<Only>,
     /// When it is deleted by us because the peer, whose duty it was, did not.
     pub(crate) delete_at: Option<Instant>,
+}
+
+/// What decides between two CHILD SAs that were both made to be the only one.
+#[derive(Debug, Clone)]
+pub(crate) struct Only {
+    /// The lower nonce of the exchange that made the first of the series.
+    nonce: Vec<u8>,
+    /// Whether we began that exchange.
+    ours: bool,
 }
 
 /// Lifecycle of a CHILD SA.
@@ -80,6 +91,8 @@ pub(crate) struct Agreement<'a> {
     pub(crate) eligible: bool,
     /// Whether the exchange was IKE_AUTH.
     pub(crate) from_ike_auth: bool,
+    /// Whether it is to be the only one of the IKE SA.
+    pub(crate) only: bool,
 }
 
 /// Derives the keys, remembers the CHILD SA in `sa` and tells the driver.
@@ -91,6 +104,13 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
     let (from_initiator, from_responder) = material.expose().split_at(length);
     let (key_out, key_in) =
         if agreement.initiator { (from_initiator, from_responder) } else { (from_responder, from_initiator) };
+    let only = match agreement.replaces {
+        Some(old) => sa.child_by_inbound(old).and_then(|child| child.only.clone()),
+        None => agreement.only.then(|| Only {
+            nonce: agreement.nonce_i.min(agreement.nonce_r).to_vec(),
+            ours: agreement.initiator,
+        }),
+    };
     let child = Child {
         spi_in: agreement.spi_in,
         spi_out: agreement.spi_out,
@@ -104,6 +124,7 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
         expire_at: now + shared.config.timers.child_rekey + shared.config.timers.expiry_grace,
         sure_at: (!agreement.initiator).then(|| sure_at(&shared.config.timers, agreement.from_ike_auth, now)),
         from_ike_auth: agreement.from_ike_auth,
+        only,
         delete_at: None,
     };
     let public = ChildSa {
@@ -130,6 +151,26 @@ pub(crate) fn install(sa: &mut IkeSa, shared: &mut Shared, agreement: Agreement<
     }
     sa.children.push(child);
     shared.choose_outbound(connection);
+    delete_superfluous(sa, shared);
+}
+
+/// Both ends may ask for the only CHILD SA at once, and each answer the other. Both know all nonces, so both know
+/// which one stays, as where rekeys cross; who began the other one deletes it.
+//= RFC 7296 §2.8.1
+fn delete_superfluous(sa: &mut IkeSa, shared: &mut Shared) {
+    if !sa.peer.ours {
+        // Others keep both: each is received on, and the newest is sent on.
+        return;
+    }
+    let rivals = sa.children.iter().filter(|child| child.is_in_use());
+    let rivals: Vec<(u32, Only)> =
+        rivals.filter_map(|child| child.only.clone().map(|only| (child.spi_in, only))).collect();
+    let Some(highest) = rivals.iter().map(|(_, only)| only.nonce.clone()).max() else { return };
+    for (spi_in, only) in rivals {
+        if only.ours && only.nonce != highest {
+            sa.delete_child(shared, spi_in, ChildDownReason::Redundant);
+        }
+    }
 }
 
 /// When a CHILD SA that we responded for counts as known to the peer although nothing proved it.
@@ -184,6 +225,11 @@ impl Child {
             established: self.established,
             rekey_at: self.rekey_at,
         }
+    }
+
+    /// Whether it is neither replaced nor about to be deleted.
+    pub(crate) const fn is_in_use(&self) -> bool {
+        matches!(self.phase, ChildPhase::Installed | ChildPhase::Rekeying)
     }
 
     /// Whether the peer has it, or is taken to. Before that nothing can be asked about it.

@@ -313,7 +313,7 @@ impl Endpoint {
     pub fn create_child(&mut self, id: ConnectionId, now: Instant) {
         let newest = self.shared.connections.get(&id).and_then(|entry| entry.established.last().copied());
         if let Some(sa) = newest.and_then(|spi| self.sas.get_mut(&spi)) {
-            sa.want(Want::CreateChild, None);
+            sa.want(Want::FurtherChild, None);
             self.deadlines.touch(sa.local_spi);
         }
         self.settle(now);

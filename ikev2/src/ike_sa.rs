@@ -151,9 +151,17 @@ pub(crate) struct Task {
 /// Which exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
-    CreateChild,
-    RekeyChild { spi_in: u32 },
-    DeleteChild { spi_in: u32, reason: ChildDownReason },
+    /// A CHILD SA because there is none.
+    OnlyChild,
+    /// One more, whatever there is.
+    FurtherChild,
+    RekeyChild {
+        spi_in: u32,
+    },
+    DeleteChild {
+        spi_in: u32,
+        reason: ChildDownReason,
+    },
     RekeyIke,
     DeleteIke(IkeDownReason),
     Liveness,

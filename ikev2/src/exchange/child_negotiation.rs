@@ -25,6 +25,8 @@ pub(crate) struct Creation {
     pub(crate) spi_in: u32,
     pub(crate) nonce: Vec<u8>,
     pub(crate) exchange: Option<KeyExchange>,
+    /// Whether it is to be the only one of the IKE SA.
+    pub(crate) only: bool,
     /// What was proposed; the answer must lie within.
     ts_local: Vec<TrafficSelector>,
     ts_remote: Vec<TrafficSelector>,
@@ -78,6 +80,7 @@ pub(crate) struct HalfMade {
     pub(crate) created: Created,
     pub(crate) suite: ChildSuite,
     pub(crate) replaces: Option<u32>,
+    only: bool,
     spi_out: u32,
     secrets: Vec<SecretBytes>,
     ts_local: Vec<TrafficSelector>,
@@ -103,7 +106,7 @@ pub(crate) fn propose(
     payloads.extend(exchange.as_ref().map(key_exchange_payload));
     payloads.push(Payload::TrafficSelectorInitiator(ts_local.clone()));
     payloads.push(Payload::TrafficSelectorResponder(ts_remote.clone()));
-    Some((Creation { spi_in, nonce, exchange, ts_local, ts_remote, agreed: None }, payloads))
+    Some((Creation { spi_in, nonce, exchange, only: false, ts_local, ts_remote, agreed: None }, payloads))
 }
 
 /// Algorithms for CHILD SAs on this IKE SA. The IKE SA's own key exchange method comes first, and its
@@ -175,6 +178,7 @@ pub(crate) fn accept(
         replaces,
         eligible: judge(&created),
         from_ike_auth: false,
+        only: creation.only,
     };
     install(sa, shared, agreement, now);
     Ok(Accepted::Done)
@@ -310,7 +314,9 @@ pub(crate) fn create(
     payloads.push(Payload::TrafficSelectorInitiator(ts_remote.clone()));
     payloads.push(Payload::TrafficSelectorResponder(ts_local.clone()));
     let lowest_nonce = created.lowest_nonce().to_vec();
-    let half = HalfMade { created, suite: choice.suite, replaces, spi_out, secrets, ts_local, ts_remote };
+    let only = replaces.is_none() && !contents.has_notify(notify::SA_RESOURCE_INFO);
+    let suite = choice.suite;
+    let half = HalfMade { created, suite, replaces, only, spi_out, secrets, ts_local, ts_remote };
     if choice.suite.additional.is_some() {
         payloads.push(ike_followup_ke::expect(sa, shared, Following::Child(Box::new(half)), now));
     } else {
@@ -345,6 +351,7 @@ fn install_half(sa: &mut IkeSa, shared: &mut Shared, half: HalfMade, now: Instan
         replaces: half.replaces,
         eligible: true,
         from_ike_auth: false,
+        only: half.only,
     };
     install(sa, shared, agreement, now);
 }

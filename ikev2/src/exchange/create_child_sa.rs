@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::child_sa::Child;
 use crate::error::Violation;
 use crate::exchange::child_negotiation::{Accepted, Creation, accept, create, other_method, propose, retry};
 use crate::exchange::{Contents, Pending, Refusal};
@@ -10,17 +11,25 @@ use crate::key_exchange::Method;
 use crate::shared::Shared;
 use crate::traffic_selectors::EVERYTHING;
 use crate::wire::registry::notify;
-use crate::wire::{ExchangeType, Payload};
+use crate::wire::{ExchangeType, Notify, Payload};
 
-/// Asks for a new CHILD SA with everything in it. `method` overrides the preferred key exchange method.
-pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, method: Option<Method>, now: Instant) {
-    if sa.children.len() >= shared.config.limits.children {
+/// Asks for a new CHILD SA with everything in it: the only one, unless another is in use by now, or a further one.
+/// `method` overrides the preferred key exchange method.
+pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, only: bool, method: Option<Method>, now: Instant) {
+    let superfluous = only && sa.children.iter().any(Child::is_in_use);
+    if superfluous || sa.children.len() >= shared.config.limits.children {
         return;
     }
-    let Some((creation, payloads)) = propose(sa, shared, method, EVERYTHING.to_vec(), EVERYTHING.to_vec())
+    let Some((mut creation, mut payloads)) =
+        propose(sa, shared, method, EVERYTHING.to_vec(), EVERYTHING.to_vec())
     else {
         return;
     };
+    creation.only = only;
+    if !only {
+        //= RFC 9611 §3: what is not meant to be the only one says so.
+        payloads.insert(0, Payload::Notify(Notify::new(notify::SA_RESOURCE_INFO, vec![])));
+    }
     let pending = Pending::CreateChild(Box::new(creation));
     sa.send_request(shared, ExchangeType::CreateChildSa, &payloads, pending, now);
 }
@@ -40,8 +49,11 @@ pub(crate) fn finish(
     if let Some(error) = contents.error() {
         shared.release_inbound_spi(spi_in);
         match other_method(sa, shared, error, creation.exchange.as_ref()) {
-            Some(method) => start(sa, shared, Some(method), now),
-            None => retry(sa, shared, Want::CreateChild, now),
+            Some(method) => start(sa, shared, creation.only, Some(method), now),
+            None => {
+                let want = if creation.only { Want::OnlyChild } else { Want::FurtherChild };
+                retry(sa, shared, want, now);
+            }
         }
         return Ok(());
     }

@@ -85,6 +85,6 @@ pub(crate) fn ensure_child(sa: &mut IkeSa, shared: &mut Shared, now: Instant) {
     let rekeying =
         matches!(sa.pending, Some(Pending::RekeyChild(_) | Pending::CreateChild(_) | Pending::RekeyIke(_)));
     if dials && sa.is_established() && sa.children.is_empty() && !rekeying {
-        child_negotiation::retry(sa, shared, Want::CreateChild, now);
+        child_negotiation::retry(sa, shared, Want::OnlyChild, now);
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn finish(
     }
     let (Some(connection), Some(spi_in)) = (sa.connection, initiation.spi_in) else {
         establish(sa, shared, contents, false, now);
-        sa.want(Want::CreateChild, None);
+        sa.want(Want::OnlyChild, None);
         return;
     };
     establish(sa, shared, contents, false, now);
@@ -146,13 +146,14 @@ pub(crate) fn finish(
                 replaces: None,
                 eligible: true,
                 from_ike_auth: true,
+                only: false,
             };
             install(sa, shared, agreement, now);
         }
         //= RFC 7296 §1.2: without CHILD SA the IKE SA is created nevertheless.
         Err(()) => {
             shared.release_inbound_spi(spi_in);
-            child_negotiation::retry(sa, shared, Want::CreateChild, now);
+            child_negotiation::retry(sa, shared, Want::OnlyChild, now);
         }
     }
 }
@@ -351,6 +352,7 @@ fn respond_child(
         replaces: None,
         eligible: true,
         from_ike_auth: true,
+        only: false,
     };
     install(sa, shared, agreement, now);
     payloads

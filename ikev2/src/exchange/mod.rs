@@ -85,7 +85,8 @@ impl From<Malformed> for Refusal {
 /// Starts a wanted exchange, if it still makes sense.
 pub(crate) fn start(sa: &mut IkeSa, shared: &mut Shared, want: Want, now: Instant) {
     match want {
-        Want::CreateChild => create_child_sa::start(sa, shared, None, now),
+        Want::OnlyChild => create_child_sa::start(sa, shared, true, None, now),
+        Want::FurtherChild => create_child_sa::start(sa, shared, false, None, now),
         Want::RekeyChild { spi_in } => rekey_child_sa::start(sa, shared, spi_in, None, now),
         Want::DeleteChild { spi_in, reason } => delete::start_child(sa, shared, spi_in, reason, now),
         Want::RekeyIke => rekey_ike_sa::start(sa, shared, None, now),

@@ -119,7 +119,7 @@ fn refused(sa: &mut IkeSa, shared: &mut Shared, rekey: &Rekey, error: &Notify, n
     } else if error.kind == notify::CHILD_SA_NOT_FOUND {
         //= RFC 7296 §2.25: the SA is gone at the peer: drop it and make a new one.
         sa.drop_child(shared, rekey.old, ChildDownReason::DeletedByPeer, now);
-        sa.want(Want::CreateChild, None);
+        sa.want(Want::OnlyChild, None);
     } else {
         // The timer stays silent until the retry decides.
         child.rekey_at = None;

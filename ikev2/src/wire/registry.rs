@@ -155,6 +155,7 @@ pub(crate) mod notify {
     pub(crate) const SIGNATURE_HASH_ALGORITHMS: u16 = 16431;
     pub(crate) const INTERMEDIATE_EXCHANGE_SUPPORTED: u16 = 16438;
     pub(crate) const ADDITIONAL_KEY_EXCHANGE: u16 = 16441;
+    pub(crate) const SA_RESOURCE_INFO: u16 = 16444;
 }
 
 /// Authentication methods (RFC 7296 §3.8, RFC 4754, RFC 7427).

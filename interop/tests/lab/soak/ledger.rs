@@ -9,10 +9,6 @@ use std::time::Instant;
 /// in the worst moment.
 const GROWTH_KIB: u64 = 16 * 1024;
 
-/// Pairs of keys that a tunnel may keep. One is enough; two are left where both ends replace a lost pair at once, and
-/// both are used and renewed from then on.
-const KEPT: usize = 2;
-
 /// What a process holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Holdings {
@@ -68,7 +64,7 @@ impl Ledger {
         let names: Vec<&str> = scene.mesh.names().collect();
         let lean = |name: &&str| {
             let report = scene.associations(name);
-            report.associations.iter().all(|ike| (1..=KEPT).contains(&ike.children.len()))
+            report.associations.iter().all(|ike| ike.children.len() == 1)
         };
         let settled =
             wait_until(PATIENCE, "one tunnel for each pair of nodes, without keys of the past", || {
