@@ -29,6 +29,7 @@ impl Changes {
             None => {}
         }
         let sections = [
+            ("redistribution", self.redistribution),
             ("policies", self.policies),
             ("timers", self.timers),
             ("cost", self.cost),

@@ -27,6 +27,8 @@ pub struct Changes {
     pub announce_removed: Vec<IpNet>,
     /// Networks that are announced from now on.
     pub announce_added: Vec<IpNet>,
+    /// Whether what passes between the mesh and the host's tables changes.
+    pub redistribution: bool,
     /// Addresses that go from the TUN device.
     pub addresses_removed: Vec<IpAddr>,
     /// Addresses that come.
@@ -82,6 +84,7 @@ impl Changes {
             nodes_changed: both.filter_map(|(before, after)| NodeChange::between(before, after)).collect(),
             announce_removed,
             announce_added,
+            redistribution: old.redistribution != new.redistribution,
             addresses_removed,
             addresses_added,
             offer_internet: (old.offer_internet != new.offer_internet).then_some(new.offer_internet),

@@ -23,6 +23,7 @@ pub mod load;
 mod node_file;
 pub mod overlay;
 mod record;
+pub mod redistribution;
 pub mod reference;
 mod registry_file;
 pub mod registry_source;

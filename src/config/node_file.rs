@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv6Net};
 
 use super::listener::Listener;
 use super::record::{Anything, OneOrMany, record};
+use super::redistribution::RouteOrigin;
 use super::scalar::{Dscp, Mark, Offer, Port, PortRange, Protocol};
 use super::settings::{Family, IfUnreachable};
 use super::source::Spanned;
@@ -35,6 +36,8 @@ record! {
         required endpoints: Vec<Spanned<EndpointEntry>>,
         /// Networks behind this node.
         optional announce: Vec<Spanned<IpNet>> = "[]",
+        /// What else passes between the mesh and the host's routing tables, so that its BIRD or FRR can feed the mesh and be fed.
+        optional redistribute: RedistributeSection,
         /// What this node offers to others: `internet` lets them leave here, with their addresses translated.
         optional offer: Vec<Spanned<Offer>> = "[]",
         /// Which packets take which way. The first match wins; packets that match none take the fastest way.
@@ -85,6 +88,48 @@ record! {
         optional fwmark: Mark,
         /// ranet's script. Accepted, and not run: routes come from Babel.
         optional updown: String,
+    }
+}
+
+record! {
+    /// Routes between the mesh and the kernel's tables. What changes in a table acts at once. Routes of this node's own are never taken, and what is given to a table is not taken from one.
+    pub(crate) struct RedistributeSection called "`redistribute`", unknown: Error {
+        /// Interfaces whose networks are announced.
+        optional connected: Vec<Spanned<String>> = "[]",
+        /// Tables whose routes are announced: unicast routes that do not lead into the mesh, no default routes.
+        optional import: Vec<Spanned<RouteImportEntry>> = "[]",
+        /// Tables that get the mesh's routes.
+        optional export: Vec<Spanned<RouteExportEntry>> = "[]",
+    }
+}
+
+record! {
+    /// Routes of a kernel table that are announced.
+    pub(crate) struct RouteImportEntry called "an import", unknown: Error {
+        /// Number of the table; 254 is `main`. The host must look the networks up there, too.
+        required table: u32,
+        /// Who made them: names as in `ip route` (`bird`, `zebra`, `static`, `bgp`, `ospf`), or numbers. All but the kernel's own unless given.
+        optional protocols: OneOrMany<RouteOrigin>,
+        /// Networks: these and parts of them. All unless given.
+        optional prefixes: Vec<Spanned<IpNet>>,
+        /// Networks that are left out, with their parts.
+        optional except: Vec<Spanned<IpNet>> = "[]",
+        /// Babel metric that they are announced with. Where two nodes announce a network the lower sum wins.
+        optional metric: u16 = "0",
+    }
+}
+
+record! {
+    /// Mesh routes that a kernel table gets.
+    pub(crate) struct RouteExportEntry called "an export", unknown: Error {
+        /// Number of the table; 254 is `main`.
+        required table: u32,
+        /// Networks: these and parts of them. All unless given.
+        optional prefixes: Vec<Spanned<IpNet>>,
+        /// Networks that are left out, with their parts.
+        optional except: Vec<Spanned<IpNet>> = "[]",
+        /// Priority in the table. The lowest wins there.
+        optional metric: u32 = "1024",
     }
 }
 

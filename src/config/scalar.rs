@@ -111,7 +111,7 @@ impl Scalar for bool {
 }
 
 /// Reads decimal or, after `0x`, hexadecimal digits.
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
             u64::from_str_radix(digits, 16).ok()
@@ -286,7 +286,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 /// One of a few words.
-fn choice<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, Wrong> {
+pub(super) fn choice<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, Wrong> {
     if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
         return Ok(*value);
     }

@@ -15,6 +15,7 @@ use ed25519_dalek::VerifyingKey;
 use ipnet::{IpNet, Ipv6Net};
 
 pub use super::listener::Listener;
+use super::redistribution::Redistribution;
 use super::registry_source::RegistryPlace;
 
 /// Everything that a node needs to run, except its private key, which is loaded apart
@@ -33,6 +34,8 @@ pub struct Settings {
     pub endpoints: Vec<LocalEndpoint>,
     /// Networks behind this node, announced by Babel.
     pub announce: Vec<IpNet>,
+    /// What else passes between the mesh and the host's routing tables.
+    pub redistribution: Redistribution,
     /// Addresses on the TUN device besides the locator's `::1`; announced as /32 or /128.
     pub addresses: Vec<IpAddr>,
     /// Whether this node lets others leave to the internet here (announces its `::f` SID, masquerades).
@@ -489,6 +492,7 @@ impl Settings {
             locator,
             endpoints: Vec::new(),
             announce: Vec::new(),
+            redistribution: Redistribution::default(),
             addresses: Vec::new(),
             offer_internet: false,
             policies: Vec::new(),

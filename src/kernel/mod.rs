@@ -42,11 +42,13 @@ pub use state::{
 };
 pub use watch::{Change, Changes};
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use rtnetlink::packet_route::route::RouteType;
 
 use apply::Observed;
 use host_forwarding::HostForwarding;
@@ -59,6 +61,17 @@ pub struct ConnectedNetwork {
     pub network: IpNet,
     /// Interface name.
     pub interface: String,
+}
+
+/// A unicast route that somebody else made and that does not lead into the mesh.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostRoute {
+    /// Its table.
+    pub table: u32,
+    /// Where it leads.
+    pub destination: IpNet,
+    /// Number of the routing protocol that made it.
+    pub protocol: u8,
 }
 
 /// An address of this host.
@@ -128,6 +141,26 @@ impl Kernel {
         Ok(named.collect())
     }
 
+    /// What others have in these tables. Our own routes are never among them, nor any that leads to the TUN,
+    /// whoever made it.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub async fn host_routes(&mut self, tables: &BTreeSet<u32>) -> io::Result<Vec<HostRoute>> {
+        let names = self.other_interfaces().await?;
+        let mut found = BTreeSet::new();
+        for table in tables {
+            for route in routes::dump(&self.netlink, routes::Scope::Table(*table)).await? {
+                let elsewhere = route.interface.is_some_and(|index| names.contains_key(&index));
+                if elsewhere && route.kind == RouteType::Unicast && route.protocol != self.claim.protocol {
+                    let destination = route.key.destination.trunc();
+                    found.insert(HostRoute { table: *table, destination, protocol: route.protocol });
+                }
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
     /// Addresses of this host, without the TUN's and loopback's.
     ///
     /// # Errors
@@ -143,7 +176,8 @@ impl Kernel {
 
     async fn other_interfaces(&self) -> io::Result<std::collections::BTreeMap<u32, String>> {
         let mut names = addresses::interfaces(&self.netlink).await?;
-        names.retain(|_, name| Some(&*name) != self.tun.as_ref());
+        let ours = |tun: &String, name: &str| tun == name || state::is_class_tun(tun, name);
+        names.retain(|_, name| !self.tun.as_ref().is_some_and(|tun| ours(tun, name)));
         Ok(names)
     }
 }

@@ -123,8 +123,10 @@ pub(super) fn parse(message: &RouteMessage) -> Option<KernelRoute> {
             RouteAttribute::Priority(metric) => route.key.metric = *metric,
             RouteAttribute::Oif(index) => route.interface = Some(*index),
             RouteAttribute::PrefSource(source) => route.source = address(source),
-            RouteAttribute::Gateway(_) | RouteAttribute::Via(_) | RouteAttribute::MultiPath(_) => {
+            RouteAttribute::Gateway(_) | RouteAttribute::Via(_) => route.gateway = true,
+            RouteAttribute::MultiPath(hops) => {
                 route.gateway = true;
+                route.interface = hops.first().map(|hop| hop.interface_index);
             }
             RouteAttribute::Destination(destination) => {
                 let length = message.header.destination_prefix_length;

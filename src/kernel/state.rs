@@ -248,6 +248,8 @@ pub struct KernelState {
     pub class_tuns: BTreeMap<u8, Tun>,
     /// Our routes.
     pub routes: BTreeMap<RouteKey, RouteTarget>,
+    /// Tables whose routes, as far as others made them, the node wants to know.
+    pub import_tables: BTreeSet<u32>,
     /// Our rules.
     pub rules: BTreeSet<Rule>,
     /// Masquerade at an internet exit; `None` where this node is none.
@@ -281,6 +283,7 @@ impl KernelState {
             tun,
             class_tuns: BTreeMap::new(),
             routes: BTreeMap::new(),
+            import_tables: BTreeSet::new(),
             rules,
             masquerade: None,
             forward_ipv4: false,
@@ -357,6 +360,11 @@ impl KernelState {
         if hold {
             self.add_route(table, to, HOLD_METRIC, RouteTarget::Unreachable);
         }
+    }
+
+    /// Adds a mesh route to a table of others, for their routing daemons to see.
+    pub fn add_export(&mut self, table: u32, destination: IpNet, metric: u32, source: Option<IpAddr>) {
+        self.add_route(table, destination, metric, RouteTarget::Tun { source });
     }
 
     fn add_route(&mut self, table: u32, destination: IpNet, metric: u32, target: RouteTarget) {

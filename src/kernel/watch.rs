@@ -185,12 +185,7 @@ impl Changes {
             return Change { ours: !exists, ..Change::default() };
         }
         let own_table = self.claim.owns_table(route.key.table);
-        let of_tun = route.interface.is_some() && route.interface == self.tun_index;
-        Change {
-            ours: own_table,
-            routes: !own_table && !of_tun && route.key.table != LOCAL_TABLE,
-            ..Change::default()
-        }
+        Change { ours: own_table, routes: !own_table && route.key.table != LOCAL_TABLE, ..Change::default() }
     }
 
     fn rule(&self, message: &RuleMessage, exists: bool) -> Change {

@@ -49,7 +49,11 @@ impl Node {
         for prefix in self.routes.keys().chain(&self.held) {
             state.add_mesh_route(*prefix, self.source_for(prefix));
         }
-        for network in &self.connected {
+        for network in &self.announcements.connected {
+            state.add_throw(network.network);
+        }
+        // By a shorter mesh route they would come to the TUN, and from there to us again.
+        for network in self.announcements.fed.keys() {
             state.add_throw(*network);
         }
         for address in underlay_addresses(settings) {
@@ -69,12 +73,12 @@ impl Node {
                 }
             }
         }
-        let behind = |v4: bool| settings.announce.iter().any(|network| network.addr().is_ipv4() == v4);
+        self.add_redistribution(&mut state);
+        let behind = |v4: bool| self.networks_behind().any(|network| network.addr().is_ipv4() == v4);
         state.forward_ipv4 = settings.offer_internet || behind(true);
         state.forward_ipv6 = settings.offer_internet || behind(false);
-        state.masquerade = settings
-            .offer_internet
-            .then(|| Masquerade { except: settings.announce.iter().map(IpNet::trunc).collect() });
+        state.masquerade =
+            settings.offer_internet.then(|| Masquerade { except: self.networks_behind().collect() });
         state
     }
 
@@ -84,7 +88,7 @@ impl Node {
     }
 
     /// The source address of this host's own packets into the mesh.
-    fn source_for(&self, prefix: &IpNet) -> Option<IpAddr> {
+    pub(super) fn source_for(&self, prefix: &IpNet) -> Option<IpAddr> {
         match prefix {
             IpNet::V4(_) => own_ipv4(&self.settings).map(IpAddr::V4),
             IpNet::V6(_) => self.own_address().map(IpAddr::V6),

@@ -24,6 +24,7 @@ mod policy_paths;
 mod probes;
 mod publish;
 mod reconfigure;
+mod redistribution;
 mod reports;
 mod routing;
 mod security;
@@ -109,8 +110,8 @@ pub struct Node {
     steering: SteeringTable,
     probes: Probes,
     introductions: introduction::Introductions,
-    /// Networks that this host is connected to, for throw routes.
-    connected: Vec<IpNet>,
+    /// What this node announces, and what the host feeds it.
+    announcements: redistribution::Announcements,
     forwarding: Arc<Forwarding>,
     generation: u64,
     forwarding_changed: bool,
@@ -162,7 +163,7 @@ impl Node {
             classes,
             probes: Probes::new(probe_identifier),
             introductions: introduction::Introductions::default(),
-            connected: Vec::new(),
+            announcements: redistribution::Announcements::default(),
             forwarding: Arc::new(Forwarding::empty(now)),
             generation: 0,
             forwarding_changed: true,
@@ -181,7 +182,8 @@ impl Node {
             settings,
         };
         node.create_links(now);
-        node.announce_own(now);
+        node.announcements.stale = true;
+        node.refresh_announcements(now);
         // To be kept from the first moment: peers refuse routes that begin anew with another number.
         node.events.push_back(NodeEvent::Seqno(node.babel.seqno().0));
         node.pump(now);
@@ -246,16 +248,6 @@ impl Node {
             let _ = self.ike.dial(ikev2::ConnectionId(link.0), now);
         }
         self.pump(now);
-    }
-
-    /// The networks that this host's interfaces are part of: they are never routed into the mesh.
-    pub fn set_connected_networks(&mut self, networks: Vec<IpNet>, now: Instant) {
-        if self.connected != networks {
-            self.connected = networks;
-            self.kernel_changed = true;
-            self.update_import_policy(now);
-            self.pump(now);
-        }
     }
 
     /// Health messages of the driver, shown with the node's own.
@@ -368,7 +360,8 @@ impl Node {
         loop {
             let ike = self.drain_ike(now);
             let babel = self.drain_babel(now);
-            if !ike && !babel {
+            let announcements = self.refresh_announcements(now);
+            if !ike && !babel && !announcements {
                 break;
             }
         }

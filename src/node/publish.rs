@@ -73,7 +73,7 @@ impl Node {
     /// shorter prefix somewhere else; so does the rest of our own locator.
     fn prefix_table(&self) -> PrefixTable<NextHop> {
         let learned = self.routes.iter().map(|(prefix, route)| (*prefix, NextHop::Link(route.link)));
-        let behind = self.settings.announce.iter().map(|network| (network.trunc(), NextHop::Local));
+        let behind = self.networks_behind().map(|network| (network, NextHop::Local));
         let held = self.held.iter().map(|prefix| (*prefix, NextHop::Unreachable));
         let own = std::iter::once((IpNet::V6(self.settings.locator), NextHop::Unreachable));
         held.chain(learned).chain(behind).chain(own).collect()

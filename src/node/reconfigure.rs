@@ -8,7 +8,7 @@ use crate::config::diff::Changes;
 use crate::config::settings::Settings;
 use crate::forwarding::{LinkId, SocketIndex};
 use crate::policy::{ClassTable, SteeringTable};
-use babel::{InterfaceId, Prefix};
+use babel::InterfaceId;
 use ikev2::ConnectionId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -86,13 +86,14 @@ impl Node {
         let Reconfiguration { settings, changes, sockets, classes } = plan;
         self.classes = classes;
         self.sockets = sockets.plan;
-        let old = std::mem::replace(&mut self.settings, settings);
+        self.settings = settings;
         if changes.is_empty() {
             return sockets.closed;
         }
         self.change_timers(&changes, now);
         self.change_links(now);
-        self.change_announcements(&old, now);
+        self.announcements.stale = true;
+        self.refresh_announcements(now);
         self.change_policies();
         self.forwarding_changed = true;
         self.kernel_changed = true;
@@ -200,17 +201,6 @@ impl Node {
             self.resolve.push_back((id, name.clone(), *port));
         }
         self.ike.set_connection(ConnectionId(id.0), planned.connection, now);
-    }
-
-    fn change_announcements(&mut self, old: &Settings, now: Instant) {
-        let (before, after) = (routing::own_prefixes(old), routing::own_prefixes(&self.settings));
-        for prefix in before.difference(&after) {
-            self.babel.withdraw(Prefix::to(*prefix), now);
-        }
-        for prefix in after.difference(&before) {
-            self.babel.announce(Prefix::to(*prefix), now);
-        }
-        self.update_import_policy(now);
     }
 
     /// Counters go with the name of a policy, and so does what is known of its path.

@@ -79,13 +79,6 @@ pub(crate) fn host_route(address: std::net::Ipv6Addr) -> IpNet {
 }
 
 impl Node {
-    pub(super) fn announce_own(&mut self, now: Instant) {
-        for prefix in own_prefixes(&self.settings) {
-            self.babel.announce(Prefix::to(prefix), now);
-        }
-        self.update_import_policy(now);
-    }
-
     pub(super) fn update_import_policy(&mut self, now: Instant) {
         let endpoints = self.settings.peers().flat_map(|peer| &peer.endpoints);
         let locators =
@@ -93,7 +86,7 @@ impl Node {
         let compressed = compressed_prefixes(&self.settings);
         let compressed = compressed.map(|(name, prefix)| (IpNet::V6(prefix), router_id(name)));
         let mut local_networks: Vec<IpNet> = own_prefixes(&self.settings).into_iter().collect();
-        local_networks.extend(self.connected.iter().copied());
+        local_networks.extend(self.announcements.connected.iter().map(|connected| connected.network));
         let policy = ImportPolicy {
             accept_default_routes: false,
             local_networks,
@@ -214,6 +207,7 @@ impl Node {
         };
         self.forwarding_changed = true;
         self.kernel_changed |= known != metric.is_some();
+        self.announcements.stale |= known != metric.is_some();
         self.update_held();
         self.events.push_back(NodeEvent::RouteChanged { prefix: prefix.to_string(), via, metric });
     }
@@ -237,6 +231,7 @@ impl Node {
         let held: BTreeSet<IpNet> = lost.map(|prefix| prefix.destination).collect();
         if held != self.held {
             self.held = held;
+            self.announcements.stale = true;
             self.forwarding_changed = true;
             self.kernel_changed = true;
         }

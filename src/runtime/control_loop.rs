@@ -270,6 +270,7 @@ impl ControlLoop {
             HostNews::Connected(networks) => {
                 self.node.set_connected_networks(networks, self.host.clock.now());
             }
+            HostNews::Routes(routes) => self.node.set_host_routes(routes, self.host.clock.now()),
             HostNews::Applied { serial, problems } => {
                 self.node.kernel_applied(serial);
                 self.take_kernel_serial(serial);

@@ -1,7 +1,7 @@
 //! The task that keeps the kernel as the node wants it, beside the control loop: netlink takes its time.
 
-use crate::kernel::{Change, Changes, Claim, Kernel, KernelState, Problem};
-use ipnet::IpNet;
+use crate::kernel::{Change, Changes, Claim, ConnectedNetwork, HostRoute, Kernel, KernelState, Problem};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,9 @@ const RESYNC: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) enum HostNews {
     /// Networks that this host's interfaces are part of.
-    Connected(Vec<IpNet>),
+    Connected(Vec<ConnectedNetwork>),
+    /// What others have in the tables that are imported.
+    Routes(Vec<HostRoute>),
     /// The kernel has come to a state.
     Applied {
         /// Which, by the number that [`KernelTask::want`] gave it.
@@ -44,7 +46,7 @@ impl KernelTask {
         let changes = Changes::open(claim, tun).await?;
         let (wanted, states) = watch::channel((0, None));
         let (stop, stopped) = oneshot::channel();
-        let keeper = Keeper { kernel, changes, states, news };
+        let keeper = Keeper { kernel, changes, states, news, import_tables: BTreeSet::new() };
         let task = tokio::spawn(keeper.run(stopped));
         Ok(Self { wanted, stop: Some(stop), task })
     }
@@ -75,6 +77,7 @@ struct Keeper {
     changes: Changes,
     states: watch::Receiver<(u64, Option<KernelState>)>,
     news: mpsc::Sender<HostNews>,
+    import_tables: BTreeSet<u32>,
 }
 
 impl Keeper {
@@ -94,6 +97,9 @@ impl Keeper {
                 _ = resync.tick() => {
                     self.kernel.resync();
                     self.apply().await;
+                    if !self.import_tables.is_empty() {
+                        self.tell_routes().await;
+                    }
                 }
             }
         }
@@ -104,11 +110,19 @@ impl Keeper {
         let problems = self.kernel.apply(&state).await;
         // If nobody listens any more, the daemon is stopping.
         let _ = self.news.send(HostNews::Applied { serial, problems }).await;
+        if self.import_tables != state.import_tables {
+            self.import_tables = state.import_tables;
+            self.tell_routes().await;
+        }
     }
 
     async fn follow(&mut self, change: Change) {
         if change.addresses || change.links {
             self.tell_networks().await;
+        }
+        // A link that goes down takes its routes along, which is not always told.
+        if (change.routes || change.links) && !self.import_tables.is_empty() {
+            self.tell_routes().await;
         }
         if change.ours {
             self.kernel.resync();
@@ -116,10 +130,15 @@ impl Keeper {
         }
     }
 
+    async fn tell_routes(&mut self) {
+        if let Ok(routes) = self.kernel.host_routes(&self.import_tables).await {
+            let _ = self.news.send(HostNews::Routes(routes)).await;
+        }
+    }
+
     async fn tell_networks(&mut self) {
         // Without an answer the last one stays in force; the next change asks again.
         if let Ok(networks) = self.kernel.connected_networks().await {
-            let networks = networks.into_iter().map(|connected| connected.network).collect();
             let _ = self.news.send(HostNews::Connected(networks)).await;
         }
     }

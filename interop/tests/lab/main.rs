@@ -27,6 +27,7 @@ mod path_mtu;
 mod policy_forms;
 mod policy_outage;
 mod policy_traffic;
+mod redistribution;
 mod registry_source;
 mod rekey;
 mod relay;

@@ -12,6 +12,7 @@ mod ike;
 mod ike_identity;
 mod policies;
 mod policy_order;
+mod redistribution;
 mod registry;
 mod sections;
 mod shared;
@@ -75,6 +76,7 @@ pub(crate) fn resolve(
     settings.endpoints = endpoints.into_iter().map(|endpoint| endpoint.value).collect();
     settings.announce = announce;
     settings.addresses = addresses;
+    settings.redistribution = redistribution::resolve(file, &sections.kernel, diagnostics);
     settings.offer_internet = file.offer.as_ref().is_some_and(|offer| !offer.value.is_empty());
     settings.policies = policies;
     settings.hmac_keys = hmac_keys;

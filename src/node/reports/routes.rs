@@ -17,7 +17,10 @@ impl Node {
             let selected = same.iter().find(|report| report.selected);
             let alternatives = same.iter().filter(|report| report.status == RouteStatus::Alternative).count();
             routes.extend(same.iter().map(|report| RouteEntry {
-                reason: reason(report, selected, alternatives),
+                reason: match report.status {
+                    RouteStatus::Own => self.announced_because(&report.prefix.destination),
+                    _ => reason(report, selected, alternatives),
+                },
                 ..self.route_entry(report)
             }));
         }
