@@ -146,6 +146,32 @@ fn hybrid_rekeys_cross_without_harm() {
     }
 }
 
+/// Both rekey at once, and B has no room for what A asks. Only what exists can lose the comparison of nonces: the
+/// successor that B asked for is used by both, whatever the nonces are.
+#[test]
+fn a_rekey_that_was_refused_does_not_win_over_the_one_that_was_not() {
+    let mut crossed = 0;
+    for seed in 0..12 {
+        for lost in [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5)] {
+            let mut of_b = node_config(Side::B, calm());
+            of_b.limits.children = 1;
+            let mut pair = Pair::with_configs(seed, node_config(Side::A, calm()), of_b);
+            pair.connect();
+            pair.drive_for(Duration::from_secs(2));
+            pair.check_outbound = true;
+            pair.lose.extend(lost.map(|number| pair.counter + number));
+            perform(&mut pair, Side::A, Move::RekeyChild);
+            perform(&mut pair, Side::B, Move::RekeyChild);
+            pair.drive_for(Duration::from_secs(100));
+            pair.assert_one_tunnel();
+            assert_eq!((pair.a.saw("IkeDown"), pair.b.saw("IkeDown")), (0, 0), "{:#?}", pair.a.events);
+            assert_eq!(pair.outbound_violations, [""; 0], "seed {seed}, {lost:?} lost");
+            crossed += usize::from(pair.b.children.values().all(|child| child.initiator));
+        }
+    }
+    assert!(crossed > 40, "{crossed}");
+}
+
 /// Deletes of the whole IKE SA against everything: both ends must end empty.
 #[test]
 fn a_delete_of_the_ike_sa_ends_everything_whatever_it_crosses() {

@@ -252,3 +252,23 @@ fn a_key_that_is_no_longer_trusted_cuts_the_peer_and_one_that_stays_does_not() {
     pair.drive_for(Duration::from_secs(1));
     assert!(pair.a.established().is_empty(), "the old key opens nothing");
 }
+
+/// What A sends arrives, what B answers does not, as where a translator forgot the way back. A may send as much as it
+/// likes: only what it hears is proof that B lives.
+#[test]
+fn a_path_that_carries_only_one_direction_is_noticed_by_the_end_that_hears_nothing() {
+    for deaf in [Side::A, Side::B] {
+        let mut pair = Pair::established(23, calm());
+        let mut noticed = false;
+        for _ in 0..8000 {
+            pair.drive_for(Duration::from_millis(15));
+            pair.flights.retain(|flight| flight.to != deaf);
+            // The other end's traffic arrives here all the time.
+            let now = pair.now;
+            pair.node(deaf.other()).endpoint.authenticated_inbound(LINK, now);
+            noticed |= pair.node(deaf).saw("PeerSilent") > 0;
+        }
+        assert!(noticed, "{:?}", pair.node(deaf).events);
+        assert!(pair.node(deaf).outbound.is_none());
+    }
+}

@@ -205,6 +205,36 @@ fn further_child_associations_can_be_made_and_deleted() {
     pair.assert_one_tunnel();
 }
 
+/// All requests stand in one line behind an answer that is slow or lost, and nobody overtakes.
+#[test]
+fn children_that_expire_together_are_all_replaced_over_a_slow_and_lossy_path() {
+    for (seed, loss) in [(31, 0), (32, 20)] {
+        let mut timers = calm();
+        timers.child_rekey = Duration::from_secs(300);
+        timers.expiry_grace = Duration::from_secs(300);
+        timers.liveness = Duration::from_secs(60);
+        let mut pair = Pair::established(seed, timers);
+        let now = pair.now;
+        for side in [Side::A, Side::B, Side::A, Side::B, Side::A] {
+            pair.node(side).endpoint.create_child(LINK, now);
+            pair.drive_for(Duration::from_secs(5));
+        }
+        assert_eq!((pair.a.children.len(), pair.b.children.len()), (6, 6));
+        let first: Vec<u32> = pair.a.children.keys().copied().collect();
+        pair.network.latency = Duration::from_millis(1200);
+        pair.network.loss_percent = loss;
+        pair.check_outbound = true;
+        pair.drive_for(Duration::from_secs(480));
+        pair.network.loss_percent = 0;
+        pair.drive_for(Duration::from_secs(60));
+        assert_eq!((pair.a.saw("IkeDown"), pair.b.saw("IkeDown")), (0, 0), "{:#?}", pair.a.events);
+        assert!(first.iter().all(|spi_in| !pair.a.children.contains_key(spi_in)), "{:#?}", pair.a.events);
+        assert_eq!((pair.a.established()[0].children.len(), pair.b.established()[0].children.len()), (6, 6));
+        assert_eq!(pair.outbound_violations, [""; 0]);
+        pair.assert_children_match();
+    }
+}
+
 /// B has no room for the successor, whenever A asks.
 #[test]
 fn a_child_that_cannot_be_rekeyed_is_deleted_at_last_and_made_anew() {

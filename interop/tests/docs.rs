@@ -67,6 +67,24 @@ fn the_book_has_every_page_once() {
 }
 
 #[test]
+fn every_test_that_the_page_on_robustness_names_exists() {
+    let page = read(&root().join("docs/robustness.md"));
+    let rows = page.lines().filter(|line| line.starts_with("| ") && *line != "| what happens | test |");
+    let mut missing = Vec::new();
+    for row in rows {
+        let named: Vec<(&str, &str)> = row.split('`').filter_map(|part| part.split_once("::")).collect();
+        let exists = |(file, name): &(&str, &str)| {
+            let source = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            source.contains(&format!("fn {name}("))
+        };
+        if named.is_empty() || !named.iter().all(exists) {
+            missing.push(row);
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
 fn commands_in_the_documentation_are_commands() {
     let mut lines = Vec::new();
     for page in pages() {

@@ -258,6 +258,10 @@ record! {
     pub(crate) struct TimersSection called "`timers`", unknown: Error {
         /// Age at which the keys of a tunnel (CHILD SA) are replaced.
         optional child_rekey: Duration = "1h",
+        /// Packets after which the keys of a tunnel are replaced, whatever their age. The sequence numbers of a peer that knows only short ones end the keys at half of 4,294,967,296 in any case.
+        optional child_rekey_packets: u64 = "68719476736",
+        /// Octets after which the keys of a tunnel are replaced, whatever their age.
+        optional child_rekey_bytes: u64 = "2251799813685248",
         /// Age at which the keys of a control connection (IKE SA) are replaced.
         optional ike_rekey: Duration = "4h",
         /// Silence after which a peer is asked whether it lives.

@@ -145,6 +145,18 @@ integers! {
     u32: "a number up to 4294967295";
 }
 
+impl Scalar for u64 {
+    const NOUN: &'static str = "a number";
+
+    fn parse(text: &str) -> Result<Self, Wrong> {
+        number(text).ok_or_else(|| Wrong::because("not a whole number"))
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": ["integer", "string"], "minimum": 0})
+    }
+}
+
 /// A UDP port: anything but 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Port(pub(crate) u16);

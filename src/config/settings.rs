@@ -397,6 +397,10 @@ pub struct KernelSettings {
 pub struct Timers {
     /// Age at which a CHILD SA is rekeyed.
     pub child_rekey: Duration,
+    /// Packets on a CHILD SA after which it is rekeyed.
+    pub child_rekey_packets: u64,
+    /// Octets of payload on a CHILD SA after which it is rekeyed.
+    pub child_rekey_bytes: u64,
     /// Age at which an IKE SA is rekeyed.
     pub ike_rekey: Duration,
     /// Silence after which an IKE peer is asked whether it lives.
@@ -458,6 +462,8 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             child_rekey: Duration::from_secs(3600),
+            child_rekey_packets: 1 << 36,
+            child_rekey_bytes: 1 << 51,
             ike_rekey: Duration::from_secs(4 * 3600),
             liveness: Duration::from_secs(10),
             retransmit: Duration::from_millis(500),

@@ -2,7 +2,7 @@
 
 use super::egress::Egress;
 use super::pipeline::{Pipeline, Turn};
-use super::ring::{LONGEST_STRANGER, Punt, Stranger};
+use super::ring::{Heard, LONGEST_STRANGER, Punt, Stranger};
 use super::{DropReason, Forwarding, InboundEntry, LinkId, SocketIndex};
 use esp::{Accepted, Discard, Encapsulated, Opened, PendingOpen};
 use std::net::SocketAddr;
@@ -14,6 +14,9 @@ const BATCH: usize = 64;
 
 /// How long the same link's move is not reported again.
 const MOVED_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long no other unknown SPI is reported: a flood of them must not displace IKE messages.
+const UNKNOWN_AGAIN: Duration = Duration::from_millis(200);
 
 /// What one receive call returned: datagrams of one size, except a shorter last, from one peer.
 #[derive(Debug, Clone)]
@@ -42,6 +45,12 @@ pub(super) struct Arrived {
     pub(super) datagram: Range<usize>,
     pub(super) ecn: u8,
     pub(super) arrival: Instant,
+}
+
+/// Hands up what somebody sent. False if there is no room.
+fn hear(turn: &mut Turn<'_, impl Egress>, received: &Received, heard: Heard) -> bool {
+    let &Received { socket, local, remote, arrival, .. } = received;
+    turn.egress.stranger(Stranger { socket, local, remote, heard, arrival })
 }
 
 impl Pipeline {
@@ -82,10 +91,17 @@ impl Pipeline {
         if message.len() > LONGEST_STRANGER {
             return self.drop(DropReason::StrangerTooLong, 1);
         }
-        let &Received { socket, local, remote, arrival, .. } = received;
-        let stranger = Stranger { socket, local, remote, message: message.to_vec(), arrival };
-        if !turn.egress.stranger(stranger) {
+        if !hear(turn, received, Heard::Ike(message.to_vec())) {
             self.drop(DropReason::StrangerRingFull, 1);
+        }
+    }
+
+    /// The peer of an SA that is gone here learns of it sooner if the control plane says so.
+    fn unknown_spi(&mut self, turn: &mut Turn<'_, impl Egress>, received: &Received, spi: u32) {
+        if self.unknown_spi.is_none_or(|last| received.arrival >= last + UNKNOWN_AGAIN) {
+            self.unknown_spi = Some(received.arrival);
+            // The packet is counted already, and where the ring is full there is more important news.
+            hear(turn, received, Heard::UnknownSpi(spi));
         }
     }
 
@@ -101,6 +117,7 @@ impl Pipeline {
         let batch = same_spi(buffer, received, at, spi);
         let Some(entry) = turn.forwarding.inbound.lookup(spi) else {
             self.drop(DropReason::UnknownSpi, batch.count() as u64);
+            self.unknown_spi(turn, received, spi);
             return batch.end;
         };
         let mut accepted = [const { None }; BATCH];

@@ -39,6 +39,6 @@ pub use inbound::Received;
 pub use pipeline::{Pipeline, Turn};
 pub use policy_path::{CandidatePath, IfUnreachable, PolicyPath, Share, Steered};
 pub use prefix_table::PrefixTable;
-pub use ring::{Down, Punt, Rings, Stranger};
+pub use ring::{Down, Heard, Punt, Rings, Stranger};
 pub use snapshot::{Forwarding, LinkId, LinkPath, Local, LocalAddresses, NextHop, SidSpace, SocketIndex};
 pub use spi_table::{InboundEntry, SpiTable};

@@ -30,6 +30,8 @@ pub struct Pipeline {
     pub(super) scratch: Box<[u8]>,
     /// The link whose peer was last reported to have moved, and when: one report is enough.
     pub(super) moved: Option<(LinkId, Instant)>,
+    /// When an unknown SPI was last reported.
+    pub(super) unknown_spi: Option<Instant>,
 }
 
 /// What one turn works with: the snapshot of its beginning, its time, and the way out.
@@ -63,6 +65,7 @@ impl Pipeline {
             counters,
             scratch: vec![0; 65_536].into_boxed_slice(),
             moved: None,
+            unknown_spi: None,
         }
     }
 

@@ -58,7 +58,16 @@ pub enum Punt {
     },
 }
 
-/// An IKE message from anybody, its marker already removed.
+/// What anybody may send us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// An IKE message, its marker already removed.
+    Ike(Vec<u8>),
+    /// ESP for a security association that is not there; only now and then.
+    UnknownSpi(u32),
+}
+
+/// A message from anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
     /// The socket that received it.
@@ -67,8 +76,8 @@ pub struct Stranger {
     pub local: SocketAddr,
     /// Where it came from.
     pub remote: SocketAddr,
-    /// The IKE message.
-    pub message: Vec<u8>,
+    /// The message.
+    pub heard: Heard,
     /// When the kernel received it.
     pub arrival: Instant,
 }

@@ -40,7 +40,7 @@ pub use sockets::{SocketPlan, SocketSpec};
 use crate::config::credentials::Credentials;
 use crate::config::settings::{Family, Settings};
 use crate::control::{Reply, Request};
-use crate::forwarding::{Down, Forwarding, LinkId, Punt, Stranger};
+use crate::forwarding::{Down, Forwarding, Heard, LinkId, Punt, Stranger};
 use crate::kernel::KernelState;
 use crate::policy::{ClassTable, SteeringTable};
 use crate::telemetry::Health;
@@ -215,10 +215,13 @@ impl Node {
         self.epoch
     }
 
-    /// An IKE message from anybody.
+    /// An IKE message from anybody, or ESP that nothing here opens.
     pub fn handle_stranger(&mut self, stranger: &Stranger, now: Instant) {
         let path = ikev2::Path { local: stranger.local, remote: stranger.remote };
-        self.ike.handle_datagram(path, &stranger.message, now);
+        match &stranger.heard {
+            Heard::Ike(message) => self.ike.handle_datagram(path, message, now),
+            Heard::UnknownSpi(spi) => self.ike.unknown_esp_spi(path, *spi, now),
+        }
         self.pump(now);
     }
 

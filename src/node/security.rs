@@ -4,7 +4,7 @@ use super::link::{Child, LastFailure, Link, RemoteAddress};
 use super::{Node, NodeEvent, OBSERVATION_INTERVAL};
 use crate::config::settings::{Settings, Timers};
 use crate::forwarding::{Down, LinkId, SocketIndex};
-use esp::{Algorithm, Backend, InboundSa, OutboundSa};
+use esp::{Algorithm, Backend, InboundSa, Lifetime, Limits, OutboundSa, Verdict};
 use ikev2::{ChildSa, ConnectionId, EspAlgorithm, Event, Path};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,12 +13,8 @@ use std::time::{Duration, Instant};
 /// Replay window in packets: batches and several queues reorder more than the classical 64.
 const REPLAY_WINDOW: u32 = 4096;
 
-/// Packets on one SA without extended sequence numbers after which it is replaced.
-const REKEY_PACKETS: u64 = 1 << 31;
-
-/// Packets on one SA with extended sequence numbers after which it is replaced: far below what
-/// AES-GCM allows with one key.
-const REKEY_PACKETS_ESN: u64 = 1 << 36;
+/// Part of the configured amount by which keys may be replaced earlier, so that not all are at once: one of so many.
+const EARLIEST_PART: u64 = 10;
 
 /// IKE settings of a node.
 pub(super) fn configure(config: &mut ikev2::Config, settings: &Settings, keylog: bool) {
@@ -238,8 +234,8 @@ impl Node {
             }
             confirm_children(&mut self.ike, link, now);
             for (spi_in, child) in &link.children {
-                let limit = if child.outbound.esn() { REKEY_PACKETS_ESN } else { REKEY_PACKETS };
-                if link.sending == Some(*spi_in) && child.outbound.packets() > limit {
+                let sending = link.sending == Some(*spi_in);
+                if is_used_up(child, *spi_in, sending, &self.settings.timers) {
                     self.ike.rekey_child(*spi_in, now);
                 }
             }
@@ -255,6 +251,29 @@ fn confirm_children(ike: &mut ikev2::Endpoint, link: &mut Link, now: Instant) {
             ike.child_confirmed(*spi_in, now);
         }
     }
+}
+
+/// Whether an SA carried so much that it is to be replaced.
+///
+/// Either direction counts, since the peer may not count; what is received counts later than what is sent, so that
+/// two nodes of our kind do not ask at once. An SA that no longer sends has a successor.
+fn is_used_up(child: &Child, spi_in: u32, sending: bool, timers: &Timers) -> bool {
+    let (outbound, inbound) = (&child.outbound, &child.inbound);
+    let safe = Lifetime::for_sa(outbound.algorithm(), outbound.esn());
+    // SPIs are random, which is all the randomness that is needed here.
+    let percent = u64::from(spi_in / 256 % 100);
+    let earlier = |limit: u64| limit - limit / EARLIEST_PART / 100 * percent;
+    let sent = safe.with_soft(Limits {
+        packets: earlier(timers.child_rekey_packets.min(safe.soft.packets)),
+        bytes: earlier(timers.child_rekey_bytes.min(safe.soft.bytes)),
+    });
+    let received = safe.with_soft(Limits {
+        packets: timers.child_rekey_packets.saturating_add(timers.child_rekey_packets / EARLIEST_PART),
+        bytes: timers.child_rekey_bytes.saturating_add(timers.child_rekey_bytes / EARLIEST_PART),
+    });
+    sending
+        && (sent.verdict(outbound.packets(), outbound.bytes()) != Verdict::Fresh
+            || received.verdict(inbound.packets(), inbound.bytes()) != Verdict::Fresh)
 }
 
 /// The two halves of a negotiated CHILD SA.

@@ -5,7 +5,7 @@ use crate::rig::Mesh;
 use esp::{HEADER_LEN, OutboundSa, sealed_len};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
-use viamesh::forwarding::{Down, DropReason, Punt};
+use viamesh::forwarding::{Down, DropReason, Heard, Punt};
 
 fn pair() -> Mesh {
     let mut mesh = Mesh::new(&["tokyo", "paris"]);
@@ -44,15 +44,18 @@ fn datagrams_of_strangers_are_told_apart() {
     let counters = mesh.nodes[1].worker.counters();
     assert_eq!(counters.keepalives.get(), 1);
     assert_eq!(drops(&mesh, 1, DropReason::UnknownSpi), 2);
+    // Of the two unknown SPIs only one is told: a flood must not displace IKE messages.
+    let unknown = mesh.nodes[1].worker.rings().stranger.pop().unwrap();
+    assert_eq!((unknown.heard, unknown.remote), (Heard::UnknownSpi(1), stranger()));
     let message = mesh.nodes[1].worker.rings().stranger.pop().unwrap();
-    assert_eq!((message.message, message.remote), (ike.clone(), stranger()));
+    assert_eq!((message.heard, message.remote), (Heard::Ike(ike.clone()), stranger()));
     assert!(mesh.nodes[1].worker.rings().stranger.is_empty());
     // From port 500 there is no marker, whatever the first octets are.
     let unmarked = "203.0.113.9:500".parse().unwrap();
     mesh.nodes[1].inject(unmarked, &ike, ike.len());
     mesh.nodes[1].inject(stranger(), &[&[0; 4][..], &[1; 9000]].concat(), 9004);
     mesh.settle();
-    assert_eq!(mesh.nodes[1].worker.rings().stranger.pop().unwrap().message, ike);
+    assert_eq!(mesh.nodes[1].worker.rings().stranger.pop().unwrap().heard, Heard::Ike(ike));
     assert_eq!(drops(&mesh, 1, DropReason::StrangerTooLong), 1);
 }
 

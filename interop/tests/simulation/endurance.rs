@@ -48,6 +48,48 @@ fn assert_rekeys_lose_nothing(seed: u64, link: LinkSettings) {
     }
 }
 
+/// Keys that carried what they may, in packets or in octets, are replaced long before their age says so: at the sender's
+/// wish, and where a peer does not count, at the receiver's.
+#[test]
+fn keys_that_carried_enough_are_replaced_and_nothing_is_lost() {
+    for (seed, (packets, bytes)) in (42..).zip([(2_000, u64::MAX), (u64::MAX, 200_000)]) {
+        for counts in [["a", "b"], ["a", "a"], ["b", "b"]] {
+            let mut mesh = Simulation::new(seed);
+            let node = |name: &str| {
+                let counts = counts.contains(&name);
+                Blueprint::new(name).adjusted(move |settings| {
+                    if counts {
+                        settings.timers.child_rekey_packets = packets;
+                        settings.timers.child_rekey_bytes = bytes;
+                    }
+                })
+            };
+            let nodes @ [a, b] = [mesh.add(node("a")), mesh.add(node("b"))];
+            mesh.set_all_links(rtt(40));
+            mesh.start_all();
+            mesh.run_until(seconds(10), Simulation::is_connected).expect("a mesh");
+            mesh.run_for(seconds(2));
+            let before = cryptographic_drops(&mesh);
+            let stream = mesh.stream(a, mesh.packet(a, b), millis(2));
+            mesh.run_for(seconds(20));
+            mesh.stop_stream(stream);
+            mesh.run_for(seconds(1));
+            let rekeyed = count_events(
+                &mesh,
+                a,
+                |event| matches!(event, NodeEvent::Rekeyed { kind, .. } if *kind == "child"),
+            );
+            assert!((3..40).contains(&rekeyed), "{counts:?} count {packets} {bytes}: {rekeyed} rekeys");
+            let report = mesh.report(stream);
+            assert_eq!((report.missing.as_slice(), report.duplicates), ([].as_slice(), 0));
+            assert_eq!(cryptographic_drops(&mesh), before);
+            for node in nodes {
+                assert_eq!(mesh.associations(node).expect("it runs").associations[0].children.len(), 1);
+            }
+        }
+    }
+}
+
 #[test]
 fn rekeys_lose_no_packet() {
     assert_rekeys_lose_nothing(40, rtt(40));
@@ -100,6 +142,27 @@ fn a_node_that_crashes_is_reachable_soon_after_it_is_back() {
             assert_eq!(mesh.associations(node).expect("it runs").associations.len(), 2, "absent {absent} s");
         }
     }
+}
+
+/// Only the other end can dial here, and it does not know that anything happened until it is told that its packets
+/// cannot be opened any more. Its next question whether the peer lives would come after ten seconds, and some seconds go
+/// by in any case before a peer is given up and dialled again.
+#[test]
+fn a_node_that_cannot_dial_tells_that_it_lost_its_keys() {
+    let mut mesh = Simulation::new(48);
+    let (a, b) = (mesh.add(Blueprint::new("a").unpublished()), mesh.add(Blueprint::new("b")));
+    mesh.set_all_links(rtt(40));
+    mesh.start_all();
+    mesh.run_until(seconds(10), Simulation::is_connected).expect("a mesh");
+    mesh.run_for(seconds(5));
+    mesh.kill(b);
+    mesh.run_for(millis(100));
+    mesh.start(b);
+    let stream = mesh.stream(a, mesh.packet(a, b), millis(20));
+    let time = mesh.run_until(seconds(60), Simulation::is_connected);
+    mesh.stop_stream(stream);
+    let time = time.expect("it is back");
+    assert!(time < seconds(10), "connected {time:?} after the restart");
 }
 
 #[test]

@@ -104,6 +104,9 @@ fn kernel(section: Option<&KernelSection>, tunnel_mtu: u16, diagnostics: &mut Di
     settings
 }
 
+/// Packets or octets that keys must be good for: replacing them takes messages of its own.
+const FEWEST_BEFORE_REKEY: u64 = 1000;
+
 fn timers(section: Option<&TimersSection>, diagnostics: &mut Diagnostics) -> Timers {
     let default = Timers::default();
     let Some(section) = section else { return default };
@@ -113,6 +116,11 @@ fn timers(section: Option<&TimersSection>, diagnostics: &mut Diagnostics) -> Tim
     for field in [&section.hello, &section.update, &section.fast_hello].into_iter().flatten() {
         if field.value > longest {
             diagnostics.push(out_of_range(field, "Babel's intervals are at most 655 seconds"));
+        }
+    }
+    for field in [&section.child_rekey_packets, &section.child_rekey_bytes].into_iter().flatten() {
+        if field.value < FEWEST_BEFORE_REKEY {
+            diagnostics.push(out_of_range(field, "keys must carry at least 1000 before they are replaced"));
         }
     }
     let mut at_least = |field: &Option<Field<Duration>>, least: Duration, default: Duration| {
@@ -125,6 +133,8 @@ fn timers(section: Option<&TimersSection>, diagnostics: &mut Diagnostics) -> Tim
     let centi = Duration::from_millis(10);
     Timers {
         child_rekey: at_least(&section.child_rekey, second, default.child_rekey),
+        child_rekey_packets: value(&section.child_rekey_packets, default.child_rekey_packets),
+        child_rekey_bytes: value(&section.child_rekey_bytes, default.child_rekey_bytes),
         ike_rekey: at_least(&section.ike_rekey, second, default.ike_rekey),
         liveness: at_least(&section.liveness, tenth, default.liveness),
         retransmit: at_least(&section.retransmit, centi, default.retransmit),

@@ -112,6 +112,7 @@ fn kernel_timers_and_cost() {
         "kernel: { table: 254 }",
         "kernel: { underlay_priority: 95 }",
         "timers: { child_rekey: 0s }",
+        "timers: { child_rekey_packets: 999 }",
         "timers: { hello: 11m }",
         "cost: { rxcost: 0 }",
         "cost: { rtt_min: 2s }",

@@ -48,7 +48,7 @@ page: /run/viamesh/page.sock
 state_dir: /tmp/state
 control_socket: /tmp/control.sock
 kernel: { tun: mesh0, tun_mtu: 1400, table: 77, underlay_table: 10, underlay_priority: 190, overlay_priority: 192, fwmark: 0x2000000, rtproto: 77 }
-timers: { child_rekey: 10s, ike_rekey: 25s, liveness: 2s, retransmit: 100ms, redial: 200ms, hello: 400ms, update: 1600ms, fast_hello: 50ms }
+timers: { child_rekey: 10s, child_rekey_packets: 50000, child_rekey_bytes: 7000000, ike_rekey: 25s, liveness: 2s, retransmit: 100ms, redial: 200ms, hello: 400ms, update: 1600ms, fast_hello: 50ms }
 cost: { rxcost: 96, rtt_min: 10ms, rtt_max: 120ms, rtt_cost: 150, loss_cost: 5 }
 "#,
     );
@@ -61,6 +61,7 @@ cost: { rxcost: 96, rtt_min: 10ms, rtt_max: 120ms, rtt_cost: 150, loss_cost: 5 }
         (settings.kernel.tun.as_str(), settings.kernel.tun_mtu, settings.kernel.fwmark),
         ("mesh0", 1400, 0x200_0000)
     );
+    assert_eq!((settings.timers.child_rekey_packets, settings.timers.child_rekey_bytes), (50_000, 7_000_000));
     assert_eq!(
         (settings.timers.child_rekey, settings.timers.fast_hello),
         (Duration::from_secs(10), Duration::from_millis(50))
