@@ -1,5 +1,5 @@
-//! Real daemons in network namespaces, joined by emulated links. Needs root; runs one test at a time:
-//! `cargo test -p interop --test lab -- --test-threads=1`.
+//! Real daemons in network namespaces, joined by emulated links. Needs root:
+//! `cargo test --workspace --test lab -- --test-threads=2`.
 //!
 //! Nothing here waits for a fixed time or judges an absolute one: tests wait for events, and compare what they
 //! measure with something measured in the same run.
