@@ -4,6 +4,7 @@
 
 use interop::foreign::{ForeignNode, ForeignProof, IkeSection};
 use lab::peers::charon::{CharonConfig, Connection, Kind, Proof, bird_configuration};
+use lab::peers::{RouterPeer, RouterSetup};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -73,7 +74,7 @@ fn files() -> Vec<(&'static str, String)> {
     let certified = IkeSection { certificate: Some(("alpha.crt", "alpha.key")), ..section };
     let sharing = IkeSection { shared_key: Some(("swan", "swan.psk")), ..section };
     let post_quantum = IkeSection { post_quantum: true, ..IkeSection::default() };
-    vec![
+    let mut files = vec![
         ("registry.yaml", registry(ForeignProof::PublicKey(PUBLIC_KEY))),
         ("strongswan.conf", daemon.text(Path::new("/run"))),
         ("swanctl.conf", connection().text()),
@@ -87,6 +88,48 @@ fn files() -> Vec<(&'static str, String)> {
         ("swanctl.conf, post-quantum", hybrid().text()),
         ("swanctl.conf, by ranet", ranet().text()),
         ("bird.conf", bird_configuration(Ipv4Addr::new(10, 2, 0, 1))),
+    ];
+    files.extend(router_files());
+    files
+}
+
+/// The same for a router that does everything in its kernel.
+fn router_files() -> [(&'static str, String); 6] {
+    let address = Some(Ipv4Addr::new(192, 0, 2, 30).into());
+    let (id, proof) = ("fqdn:router.example", ForeignProof::PublicKey(PUBLIC_KEY));
+    let node = ForeignNode { name: "router", ipv6: false, address, port: 13000, id, proof };
+    let setup = RouterSetup {
+        name: "router".into(),
+        id: "router.example".into(),
+        port: 13000,
+        underlay: "eth0".into(),
+        lan: "eth1".into(),
+        network_v4: "10.9.0.0/24".parse().unwrap(),
+        network_v6: "fd00:0:0:9::/64".parse().unwrap(),
+        locator: "fd5d:ac:0:9::/64".parse().unwrap(),
+        static_routes: String::new(),
+        peers: vec![RouterPeer {
+            name: "alpha".into(),
+            id: "O=acme, CN=alpha, serialNumber=0".into(),
+            local_address: Ipv4Addr::new(192, 0, 2, 30).into(),
+            address: Ipv4Addr::new(192, 0, 2, 10).into(),
+            dial: true,
+            more: String::new(),
+            more_of_child: String::new(),
+        }],
+    };
+    let segments = setup.registry_lines();
+    let segments: String = segments.lines().map(|line| format!("        {line}\n")).collect();
+    [
+        (
+            "router/registry.yaml",
+            format!("- organization: acme\n  nodes:\n{}{segments}", node.registry_entry()),
+        ),
+        ("router/strongswan.conf", setup.daemon()),
+        ("router/swanctl.conf", setup.connections()),
+        ("router/devices.sh", setup.devices()),
+        ("router/segments.sh", setup.segments()),
+        ("router/bird.conf", setup.bird(Ipv4Addr::new(10, 9, 0, 1))),
     ]
 }
 

@@ -3,7 +3,7 @@
 use super::path_mtu::LEAST_MTU;
 use super::publish::compressed_prefixes;
 use super::{Node, NodeEvent, babel_packet};
-use crate::config::settings::{CostMap, NodeName, Settings};
+use crate::config::settings::{self, CostMap, NodeName, Settings};
 use crate::forwarding::{Down, LinkId};
 use babel::{ImportPolicy, InterfaceConfig, InterfaceId, Prefix, RouterId};
 use ipnet::{IpNet, Ipv6Net};
@@ -81,9 +81,13 @@ pub(crate) fn host_route(address: std::net::Ipv6Addr) -> IpNet {
 impl Node {
     pub(super) fn update_import_policy(&mut self, now: Instant) {
         let endpoints = self.settings.peers().flat_map(|peer| &peer.endpoints);
-        let locators =
-            self.settings.nodes.iter().map(|node| (IpNet::V6(node.locator), router_id(&node.name)));
-        let compressed = compressed_prefixes(&self.settings);
+        // A node that runs other software has a router-id of its own choice, so nobody can tell whose a route to its
+        // segments is.
+        let derive = |node: &&settings::Node| node.sids.is_none();
+        let ours = self.settings.nodes.iter().filter(derive);
+        let locators = ours.clone().map(|node| (IpNet::V6(node.locator), router_id(&node.name)));
+        let names: BTreeSet<&NodeName> = ours.map(|node| &node.name).collect();
+        let compressed = compressed_prefixes(&self.settings).filter(|(name, _)| names.contains(name));
         let compressed = compressed.map(|(name, prefix)| (IpNet::V6(prefix), router_id(name)));
         let mut local_networks: Vec<IpNet> = own_prefixes(&self.settings).into_iter().collect();
         local_networks.extend(self.announcements.connected.iter().map(|connected| connected.network));

@@ -1,6 +1,6 @@
 //! `cargo xtask interop`: foreign daemons as peers of ours.
 
-use crate::{packages, roots, step, suite};
+use crate::{kernel, packages, roots, step, suite};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -25,6 +25,8 @@ enum Peer {
     Bird,
     Babeld,
     Seg6,
+    /// All of these in a machine whose kernel has ESP and XFRM interfaces.
+    Kernel,
 }
 
 impl Peer {
@@ -36,6 +38,7 @@ impl Peer {
             Self::Bird => "bird/",
             Self::Babeld => "babeld/",
             Self::Seg6 => "seg6/",
+            Self::Kernel => "kernel/",
         }
     }
 }
@@ -44,27 +47,37 @@ impl Peer {
 pub(crate) fn run(arguments: &InteropArguments) -> Result<(), String> {
     suite::setup()?;
     require_root()?;
+    // Its cases are the whole matrix's.
+    let full = arguments.full || matches!(arguments.peer, Some(Peer::Kernel));
+    if full {
+        kernel::make()?;
+    }
     suite::build_daemon()?;
     let filter = match (arguments.peer, &arguments.only) {
         (_, Some(only)) => Some(only.clone()),
         (Some(peer), None) => Some(peer.prefix().to_owned()),
         (None, None) => None,
     };
-    cases(arguments.full, filter.as_deref())
+    cases(full, filter.as_deref())
 }
 
 /// As a step of `cargo xtask test`; everything is built by then.
 pub(crate) fn after_the_lab(full: bool, offline: bool) -> Result<(), String> {
     if offline {
         let missing = roots::missing();
-        if !missing.is_empty() || !packages::is_root() {
-            let names: Vec<&str> = missing.iter().map(|release| release.recipe().name).collect();
+        let no_kernel = full && kernel::is_missing();
+        if !missing.is_empty() || no_kernel || !packages::is_root() {
+            let roots = missing.iter().map(|release| release.recipe().name);
+            let names: Vec<&str> = roots.chain(no_kernel.then_some("the guest's kernel")).collect();
             let needs = if names.is_empty() { "root".to_owned() } else { names.join(", ") };
             step::narrate(&format!("NOT RUN: interop tests with foreign peers (they need {needs})"));
             return Ok(());
         }
     }
     require_root()?;
+    if full {
+        kernel::make()?;
+    }
     cases(full, None)
 }
 

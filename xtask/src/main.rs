@@ -3,6 +3,7 @@
 
 mod deb;
 mod interop;
+mod kernel;
 mod packages;
 mod roots;
 mod step;

@@ -16,6 +16,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("iputils-ping", "/usr/bin/ping"),
     ("mmdebstrap", "/usr/bin/mmdebstrap"),
     ("debian-archive-keyring", KEYRING),
+    // What the guest's kernel is built with.
+    ("gcc", "/usr/bin/gcc"),
+    ("libc6-dev", "/usr/include/stdio.h"),
+    ("make", "/usr/bin/make"),
+    ("flex", "/usr/bin/flex"),
+    ("bison", "/usr/bin/bison"),
+    ("bc", "/usr/bin/bc"),
+    ("xz-utils", "/usr/bin/xz"),
     // Judges of what people see: a browser, Prometheus' tools, Graphviz, a terminal.
     ("chromium", "/usr/bin/chromium"),
     ("fonts-dejavu-core", "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"),

@@ -24,6 +24,7 @@ pub(crate) fn missing() -> Vec<Release> {
     Release::ALL.into_iter().filter(|release| !release.path().is_dir()).collect()
 }
 
+/// What went wrong, in words.
 pub(crate) struct Failure(pub(crate) String);
 
 impl From<LabError> for Failure {
@@ -33,11 +34,15 @@ impl From<LabError> for Failure {
 }
 
 fn bootstrap(recipe: &Recipe, path: &Path) -> Result<(), String> {
-    let source = format!("deb [signed-by={}] {} {} main", packages::KEYRING, mirror()?, recipe.suite);
     let mut command = Command::new("mmdebstrap");
-    command.args(recipe.arguments()).arg(recipe.suite).arg(path).arg(source);
+    command.args(recipe.arguments()).arg(recipe.suite).arg(path).arg(source_line(recipe.suite)?);
     let title = format!("the root of {} (once, about a minute): {}", recipe.name, recipe.suite);
     step::run(&title, &mut command)
+}
+
+/// Where packages of a suite come from, as apt writes it.
+pub(crate) fn source_line(suite: &str) -> Result<String, String> {
+    Ok(format!("deb [signed-by={}] {} {suite} main", packages::KEYRING, mirror()?))
 }
 
 /// The mirror of Debian that apt uses here.

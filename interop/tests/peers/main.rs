@@ -8,6 +8,7 @@ mod babel_mesh;
 mod babeld;
 mod bird;
 mod case;
+mod kernel;
 mod pairwise;
 mod releases;
 mod seg6;
@@ -24,11 +25,17 @@ fn main() {
     let mut arguments = libtest_mimic::Arguments::from_args();
     // Each case has real daemons and real time in it: they would disturb one another.
     arguments.test_threads = Some(1);
-    let cases: Vec<Case> =
-        [releases::cases(), bird::cases(), babeld::cases(), seg6::cases(), strongswan::cases()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let cases: Vec<Case> = [
+        releases::cases(),
+        bird::cases(),
+        babeld::cases(),
+        seg6::cases(),
+        strongswan::cases(),
+        kernel::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let trials = cases.into_iter().map(Case::into_trial).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -50,7 +50,7 @@ impl Bird {
     /// # Errors
     /// When the daemon does not answer.
     pub fn selected(&self) -> Result<Vec<BabelRoute>> {
-        Ok(parse_routes(&self.ask("show route protocol mesh primary")?))
+        Ok(read_routes(&self.ask("show route protocol mesh primary")?))
     }
 
     /// Its neighbours.
@@ -58,8 +58,7 @@ impl Bird {
     /// # Errors
     /// When the daemon does not answer.
     pub fn neighbours(&self) -> Result<Vec<BabelNeighbour>> {
-        let lines = self.ask("show babel neighbors")?;
-        Ok(lines.iter().filter_map(|line| parse_neighbour(line)).collect())
+        Ok(read_neighbours(&self.ask("show babel neighbors")?))
     }
 
     /// Stops to announce [`BabelSetup::announce`], or starts again.
@@ -153,6 +152,11 @@ fn authentication(mac: BabelMac) -> String {
     format!("authentication mac; password {} {{ algorithm {algorithm}; }};", mac.hex(":"))
 }
 
+/// The neighbours in an answer.
+pub(super) fn read_neighbours(lines: &[String]) -> Vec<BabelNeighbour> {
+    lines.iter().filter_map(|line| parse_neighbour(line)).collect()
+}
+
 /// `IP address  Interface  Metric Routes Hellos Expires Auth RTT (ms)`.
 fn parse_neighbour(line: &str) -> Option<BabelNeighbour> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -165,8 +169,8 @@ fn parse_neighbour(line: &str) -> Option<BabelNeighbour> {
     })
 }
 
-/// A line for the route, then one for its next hop.
-fn parse_routes(lines: &[String]) -> Vec<BabelRoute> {
+/// The routes in an answer: a line for each, then one for its next hop.
+pub(super) fn read_routes(lines: &[String]) -> Vec<BabelRoute> {
     let mut routes = Vec::new();
     let mut head: Option<(IpNet, u32)> = None;
     for line in lines {
@@ -206,7 +210,7 @@ mod tests {
             interface: "eth0".into(),
             metric: 166,
         };
-        assert_eq!(parse_routes(&lines), vec![route]);
+        assert_eq!(read_routes(&lines), vec![route]);
         let line = "fe80::b                   eth0         166     2     16    3.000  No       40.500";
         let neighbour = parse_neighbour(line).unwrap();
         assert_eq!((neighbour.cost, neighbour.rtt), (166, Some(Duration::from_micros(40_500))));

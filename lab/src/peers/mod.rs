@@ -25,7 +25,9 @@ mod babeld;
 mod bird;
 mod cache;
 pub mod charon;
+mod guest;
 mod recipe;
+mod router;
 mod template;
 
 pub use babel::{BabelMac, BabelNeighbour, BabelRoute, BabelSetup};
@@ -33,4 +35,6 @@ pub use babeld::Babeld;
 pub use bird::Bird;
 pub use cache::Cache;
 pub use charon::Charon;
+pub use guest::{Guest, GuestKernel};
 pub use recipe::{Recipe, Release};
+pub use router::{Router, RouterPeer, RouterSetup};
