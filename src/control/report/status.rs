@@ -500,6 +500,9 @@ mod tests {
         NODE    STATE   PATH                    RTT   RECEIVED      SENT   KEY EXCHANGE
         bravo   up      direct 198.51.100.2   23 ms    1.2 GiB   310 MiB   x25519 + ml-kem-768
 
+        DROPPED       PACKETS   WHY
+        unknown_spi         3   no inbound security association has this SPI
+
         Links with bravo
         LINK          STATE   REMOTE                 RTT   LOSS   COST    MTU   RECEIVED      SENT
         0 > bravo/0   up      198.51.100.2:13000   23 ms   <1 %     96   1438    1.2 GiB   310 MiB
