@@ -66,13 +66,15 @@ impl Office {
         Self { scene, computer, server }
     }
 
-    /// What alpha sent in large datagrams, or bare, to other stations than the policies' first stop, and not in search
-    /// of a path MTU.
+    /// What alpha sent in large datagrams to other stations than the policies' first stop, and not in search of a path
+    /// MTU; and whatever was large and bare on any link. Between the stops the mesh finds the way.
     fn leaks(sightings: &[Sighting]) -> Vec<&Sighting> {
-        let from_alpha = sightings.iter().filter(|seen| &*seen.from == "alpha" && &*seen.link == "internet");
-        let large = from_alpha.filter(|seen| seen.udp_payload.unwrap_or(seen.frame_length) >= LARGE);
-        let search = |seen: &&Sighting| seen.udp_payload == Some(FILLED);
-        large.filter(|seen| &*seen.to != "bravo" && !search(seen)).collect()
+        let leaks = |seen: &&Sighting| match seen.udp_payload {
+            None => seen.frame_length >= LARGE,
+            Some(FILLED) => false,
+            Some(length) => length >= LARGE && &*seen.from == "alpha" && &*seen.to != "bravo",
+        };
+        sightings.iter().filter(|seen| &*seen.link == "internet").filter(leaks).collect()
     }
 }
 
