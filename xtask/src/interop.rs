@@ -96,11 +96,14 @@ fn cases(full: bool, filter: Option<&str>) -> Result<(), String> {
     let mut command = step::cargo(&["test", "--workspace", "--test", "peers", "--"]);
     command.args(filter).env("RUST_BACKTRACE", "1").env("VIAMESH_FULL", if full { "1" } else { "0" });
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cargo: {error}"))?;
-    let mut summary = None;
+    let mut summary: Option<(u32, u32)> = None;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             let _ = writeln!(std::io::stdout().lock(), "{line}");
-            summary = count(&line).or(summary);
+            if let Some((passed, failed)) = count(&line) {
+                let (before, failed_before) = summary.unwrap_or_default();
+                summary = Some((before + passed, failed_before + failed));
+            }
         }
     }
     let status = child.wait().map_err(|error| format!("cargo: {error}"))?;

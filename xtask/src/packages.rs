@@ -46,10 +46,11 @@ pub(crate) fn install() -> Result<(), String> {
         return Ok(());
     }
     apt_get(&["update", "-q"])?;
-    for package in wanted {
-        apt_get(&["install", "-y", "-q", "--no-install-recommends", package])?;
-    }
-    Ok(())
+    let install = |packages: &[&str]| {
+        apt_get(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())
+    };
+    // One name that the mirror lacks would fail them all; alone it tells which.
+    if install(&wanted).is_ok() { Ok(()) } else { wanted.iter().try_for_each(|package| install(&[package])) }
 }
 
 fn apt_get(arguments: &[&str]) -> Result<(), String> {

@@ -35,8 +35,11 @@ pub(crate) struct TestArguments {
 
 /// Run the suite.
 pub(crate) fn run(arguments: &TestArguments) -> Result<(), String> {
+    // The roots come from the network, one after the other: meanwhile the compiler has something to do.
+    let mut roots = None;
     if !arguments.offline {
-        setup()?;
+        packages::install()?;
+        roots = Some(std::thread::spawn(roots::make));
     }
     if !arguments.lab_only {
         static_checks()?;
@@ -45,6 +48,9 @@ pub(crate) fn run(arguments: &TestArguments) -> Result<(), String> {
             step::cargo(&["test", "--workspace", "--all-targets", "--quiet"]).env("RUST_BACKTRACE", "1"),
         )?;
         step::run("documentation tests", &mut step::cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    }
+    if let Some(roots) = roots {
+        roots.join().map_err(|_| "making the roots of the peers ended in a panic")??;
     }
     lab(arguments)?;
     if arguments.lab_only { Ok(()) } else { interop::after_the_lab(arguments.full, arguments.offline) }

@@ -19,6 +19,11 @@ impl Case {
         Self { name: format!("{peer}/{}", name.as_ref()), run: Box::new(run) }
     }
 
+    /// Peer and what is tried.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn into_trial(self) -> Trial {
         let run = self.run;
         Trial::test(self.name, move || {
